@@ -1,23 +1,23 @@
-# Everything there is to run. `make` alone prints the targets.
-# Each needs only Python 3.11 or later with venv; what it needs besides, it installs into .venv, once.
+# The commands of the project. `make` without a target prints them.
+# They need Python 3.11 or later with venv. Other requirements are installed into .venv, once.
 
 PYTHON ?= python3
 BIN := .venv/bin
 ROOMS := $(wildcard $(patsubst %,tests/benchmarks/%_*.py,context gateway output session tool tools turn))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format test-real bench bench-peers bench-rooms clean
+.PHONY: help demo test check format reference test-real bench bench-peers bench-rooms clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: .venv/.demo ## answer a question through all four stages, with no key and no network
+demo: .venv/.demo ## answer a question through all four stages, without a key and a network
 	@$(BIN)/python examples/basic_usage.py --model offline:teacher
 
-test: .venv/.test ## run the tests (no network, no key)
+test: .venv/.test ## run the tests, without a key and a network: two minutes
 	@$(BIN)/python -m pytest -q -n auto
 
-check: .venv/.dev ## format check, lint, types, tests: what must pass before a change is handed in
+check: .venv/.dev ## check format, lint and types, and run the tests: required for every change
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -28,16 +28,19 @@ format: .venv/.dev ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-test-real: .venv/.test ## run the tests that need more than Python; each says why if it is skipped
+reference: .venv/.test ## write the reference pages from the docstrings
+	@$(BIN)/python docs/reference/generate.py
+
+test-real: .venv/.test ## run the tests that need more than Python; a skipped test states its reason
 	@$(BIN)/python -m pytest -q -m real -rs tests/real tests/stage1_context
 
-bench: .bench/.ready ## measure the whole beside loops written by hand: two minutes
+bench: .bench/.ready ## compare the packages with loops written by hand: two minutes
 	@.bench/base/bin/python tests/benchmarks/side_by_side
 
-bench-peers: .bench/.ready ## the same, beside other frameworks too: some GB the first time, and half an hour
+bench-peers: .bench/.ready ## also compare them with other frameworks: downloads some GB, takes half an hour
 	@.bench/base/bin/python tests/benchmarks/side_by_side --peers
 
-bench-rooms: .bench/.ready ## measure one thing after the other, each beside what it is like
+bench-rooms: .bench/.ready ## measure single parts, each next to a comparable one
 	@for each in $(ROOMS); do .bench/base/bin/python $$each || missed="$$missed $$each"; done; \
 		test -z "$$missed" || { echo "Missed a bar:$$missed"; exit 1; }
 
@@ -45,27 +48,27 @@ clean: ## remove .venv, .bench and caches
 	rm -rf .venv .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/.python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or later is needed; $(PYTHON) is $$($(PYTHON) --version 2>&1). Say which one: make PYTHON=python3.12 …"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or later is needed; $(PYTHON) is $$($(PYTHON) --version 2>&1). Select another one: make PYTHON=python3.12 …"; exit 1; }
 	@$(PYTHON) -m venv .venv
 	@touch $@
 
 .venv/.demo: .venv/.python pyproject.toml
-	@echo 'Installing what this needs into .venv, once; it may take a minute …'
+	@echo 'Installing the requirements into .venv, once. This may take a minute …'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
 .venv/.test: .venv/.python pyproject.toml
-	@echo 'Installing what this needs into .venv, once; it may take a minute …'
+	@echo 'Installing the requirements into .venv, once. This may take a minute …'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch $@ .venv/.demo
 
 .bench/.ready: .venv/.python pyproject.toml
-	@echo 'Installing what the benchmarks need into .bench/base, once; it may take a minute …'
+	@echo 'Installing the requirements of the benchmarks into .bench/base, once. This may take a minute …'
 	@$(PYTHON) -m venv .bench/base
 	@.bench/base/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	@touch $@
 
 .venv/.dev: .venv/.python pyproject.toml
-	@echo 'Installing what this needs into .venv, once; it may take a minute …'
+	@echo 'Installing the requirements into .venv, once. This may take a minute …'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@ .venv/.test .venv/.demo

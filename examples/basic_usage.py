@@ -1,26 +1,31 @@
-"""The main job: a question, a tool, an answer.
+"""Answer a question with a tool, first by hand and then with a model.
 
-First the registry alone, without a model; then the whole pipeline through all four stages. With no
-key and no network the embedded model answers: it is rules, not a language model, and the weather,
-like the clock that stands still, is invented.
+Part 1 runs the tool registry alone. Part 2 runs the agent loop through all four stages: the model
+requests a tool call, the code validates and runs it, and the model answers with the result.
+
+Without a key and a network, the embedded model answers. It consists of rules; it is not a language
+model. The weather and the time are invented.
 
     python examples/basic_usage.py
     python examples/basic_usage.py --question "What time is it?"
-    python examples/basic_usage.py --model openai:gpt-5-mini       (with OPENAI_API_KEY set)
-    python examples/basic_usage.py --show-messages                 (exactly what the model sees)
+    python examples/basic_usage.py --model openai:gpt-5-mini       (needs OPENAI_API_KEY)
+    python examples/basic_usage.py --show-messages                 (the complete context window)
 
-It prints the registered tools and what they return, then each turn as input, reply, and what the
-code made of it, and at last the assistant's reply and the number of tool rounds.
+The output lists the registered tools and their results. Then it shows each turn as input, reply and
+interpretation. The last lines are the assistant's reply and the number of tool rounds. Headings and
+results have colors if the terminal supports them; NO_COLOR=1 disables them.
 """
 
 import argparse
 import asyncio
+import os
 import sys
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from pathlib import Path
+from zlib import crc32
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # the packages, before examples of the same name
+sys.path.insert(0, str(Path(__file__).parents[1]))  # import the packages of this checkout
 
 from stage0_gateway import (
     Gateway,
@@ -31,135 +36,156 @@ from stage0_gateway import (
     RetryEvent,
 )
 from stage1_context import ContextEngine, ContextError, KeepSystemAndRecent
-from stage2_output import OutputController
 from stage3_tools import (
     DecisionMade,
     FeedbackGiven,
     LoopEvent,
     ToolAnswered,
     ToolLoopDeps,
-    ToolLoopOptions,
     ToolRegistry,
     TurnStarted,
     run_tool_loop,
     tool,
 )
 
+TEMPERATURES = {"beijing": 22, "shanghai": 22, "北京": 22, "上海": 22, "paris": 18, "oslo": 9}
+"""Invented temperatures in degrees Celsius."""
+
+BOLD, DIM, GREEN, CYAN = "1", "2", "32", "36"
+"""Terminal codes for styles and colors."""
+
 
 @tool(effect="read")
 def get_weather(city: str) -> dict[str, str | int]:
-    """Tell the current weather in a city (invented data).
+    """Get the current weather in a city (invented data).
 
     Args:
         city: Name of the city.
     """
-    return {"city": city, "temp": 22, "unit": "celsius"}
+    name = city.strip().lower()
+    temp = TEMPERATURES.get(name)
+    if temp is None:  # the same city has the same temperature in every run
+        temp = crc32(name.encode(errors="replace")) % 31
+    return {"city": city, "temp": temp, "unit": "celsius"}
 
 
 @tool(effect="read")
 def get_time() -> str:
-    """Tell the current date and time (a clock that stands still)."""
+    """Get the current date and time (invented data)."""
     return datetime(2026, 1, 1, 12, tzinfo=UTC).isoformat()
 
 
-async def the_registry_alone(registry: ToolRegistry) -> None:
-    """Tools are found by name, checked and run; no model takes part."""
-    print("== 1. The registry alone: no model takes part ==\n")
+async def run_registry(registry: ToolRegistry) -> None:
+    """Validate arguments and run tools by name, without a model."""
+    print(colored(BOLD, "== 1. The registry alone: no model is used =="), end="\n\n")
     print("Registered tools:", [each.name for each in registry.list()])
-    print(
-        "Direct tool call get_weather(Beijing):",
-        await registry.execute("get_weather", {"city": "Beijing"}),
-    )
+    weather = await registry.execute("get_weather", {"city": "Beijing"})
+    print("Direct tool call get_weather(Beijing):", weather)
     print("Direct tool call get_time():", await registry.execute("get_time", {}))
 
 
-async def the_whole_pipeline(
-    registry: ToolRegistry, question: str, model: str | None, show: bool
+async def run_pipeline(
+    registry: ToolRegistry, question: str, model: str | None, show_messages: bool
 ) -> None:
-    """The model decides, stage 2 checks, stage 3 runs the tool, the model gets the result."""
-    print("\n== 2. The whole pipeline: the model decides, the code checks and runs ==\n")
-    print("Question:", question)
+    """Run the agent loop: the model decides, the code validates and runs the calls."""
+    print()
+    print(colored(BOLD, "== 2. The whole pipeline: the model decides, the code checks and runs =="))
+    print("\nQuestion:", question)
     async with Gateway.from_env(model, on_event=print_request) as gateway:
         context = ContextEngine(window=KeepSystemAndRecent(max_tokens=100_000))
         session = await context.create_session(system_prompt="You are a helpful assistant.")
-        deps = ToolLoopDeps(gateway.chat, context, OutputController(), registry)
-        options = ToolLoopOptions(on_event=lambda event: print_turn(event, show))
-        result = await run_tool_loop(deps, session, question, options)
-    print(
-        "\nAssistant reply:",
-        result.reply if result.reply is not None else f"none ({result.status_reason})",
-    )
+        deps = ToolLoopDeps(gateway.chat, context, tool_registry=registry)
+
+        def on_event(event: LoopEvent) -> None:
+            print_turn(event, show_messages)
+
+        result = await run_tool_loop(deps, session, question, on_event=on_event)
+    reply = result.reply if result.reply is not None else f"none ({result.status_reason})"
+    print()
+    print(colored(BOLD, "Assistant reply:"), colored(GREEN, reply))
     print("Tool rounds executed:", result.tool_rounds)
 
 
 def print_turn(event: LoopEvent, show_messages: bool) -> None:
-    """Each turn as input, reply, and what the code made of it."""
+    """Print a turn as input, reply and interpretation."""
     match event:
         case TurnStarted():
-            print(f"\n-- Turn {event.turn} --")
-            for message in event.messages if show_messages else ():
-                print(f"  [{message.role}]\n    " + message.text.replace("\n", "\n    "))
-            print("  input:   ", _one_line(event.messages[-1].text))
+            print()
+            print(colored(BOLD, f"-- Turn {event.turn} --"))
+            if show_messages:
+                for message in event.messages:
+                    print(f"  [{message.role}]\n    " + message.text.replace("\n", "\n    "))
+            print("  input:   ", in_one_line(event.messages[-1].text))
         case DecisionMade(calls=()):
-            print("  reply:   ", _one_line(event.text))
-            print("  made of it: an answer to the user")
+            print("  reply:   ", in_one_line(event.text))
+            print("  meaning:  answer to the user")
         case DecisionMade():
-            print("  reply:   ", _one_line(event.text))
-            print(
-                "  made of it:",
-                *(f"call {call.name} with {call.arguments}" for call in event.calls),
-            )
+            print("  reply:   ", in_one_line(event.text))
+            calls = [f"call {call.name} with {call.arguments}" for call in event.calls]
+            print("  meaning: ", *(colored(CYAN, call) for call in calls))
         case ToolAnswered():
-            print("  result:  ", event.result.output)
+            print("  result:  ", colored(GREEN, str(event.result.output)))
         case FeedbackGiven():
-            print("  reply:   ", _one_line(event.text))
-            print("  made of it: cannot be used; the model is told:", event.feedback)
+            print("  reply:   ", in_one_line(event.text))
+            print("  meaning:  invalid; the model receives this feedback:", event.feedback)
 
 
 def print_request(event: GatewayEvent) -> None:
-    """The request log of stage 0; it never holds a key or a header."""
+    """Print the request log of stage 0. It contains neither keys nor headers."""
     match event:
         case RequestEvent():
-            print(f"  log:      POST {event.url} ({event.messages} messages)")
+            log(f"POST {event.url} ({event.messages} messages)")
         case ResponseEvent(usage=usage):
-            tokens = (
-                f"{usage.input_tokens} tokens in, {usage.output_tokens} out"
-                if usage
-                else "no usage"
-            )
-            print(f"  log:      reply from {event.model}: {event.finish_reason}, {tokens}")
+            tokens = "no usage"
+            if usage is not None:
+                tokens = f"{usage.input_tokens} tokens in, {usage.output_tokens} out"
+            log(f"reply from {event.model}: {event.finish_reason}, {tokens}")
         case RetryEvent():
-            print(f"  log:      try {event.attempt} failed, trying again: {event.error}")
+            log(f"attempt {event.attempt} failed, retrying: {event.error}")
 
 
-def _one_line(text: str) -> str:
+def log(text: str) -> None:
+    """Print a line of the request log."""
+    print(colored(DIM, f"  log:      {text}"))
+
+
+def in_one_line(text: str) -> str:
+    """Return the first 200 characters of a text, without line breaks."""
     line = " ".join(text.split())
     return line if len(line) <= 200 else line[:200] + " …"
 
 
+def colored(code: str, text: str) -> str:
+    """Return the text with a terminal code, or the plain text for files and pipes."""
+    return f"\033[{code}m{text}\033[0m" if supports_color() else text
+
+
+def supports_color() -> bool:
+    """Return whether standard output is a terminal with colors, and NO_COLOR is unset."""
+    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    is_old_console = os.name == "nt" and "WT_SESSION" not in os.environ
+    return sys.stdout.isatty() and not is_plain and not is_old_console
+
+
 def main() -> int:
-    """Read the arguments and run both parts; 1 if the model could not be asked."""
-    parser = argparse.ArgumentParser(description="A question, a tool, an answer.")
+    """Parse the command line and run both parts; return 1 if the request failed."""
+    parser = argparse.ArgumentParser(description="Answer a question with a tool.")
     parser.add_argument("--question", default="What is the weather in Shanghai?")
     parser.add_argument(
-        "--model", help="provider:name; without it LLM_MODEL counts, or the embedded model"
+        "--model", help="provider:name; the default is LLM_MODEL, or the embedded model"
     )
     parser.add_argument(
-        "--show-messages", action="store_true", help="print exactly what the model sees"
+        "--show-messages", action="store_true", help="print all messages of each request"
     )
     arguments = parser.parse_args()
     registry = ToolRegistry(get_weather, get_time)
 
     async def both_parts() -> None:
-        await the_registry_alone(registry)
-        await the_whole_pipeline(
-            registry, arguments.question, arguments.model, arguments.show_messages
-        )
+        await run_registry(registry)
+        await run_pipeline(registry, arguments.question, arguments.model, arguments.show_messages)
 
-    if isinstance(
-        sys.stdout, TextIOWrapper
-    ):  # a console that cannot show a character shows its code
-        sys.stdout.reconfigure(errors="backslashreplace")
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # for consoles without Unicode
     try:
         asyncio.run(both_parts())
     except (GatewayError, ContextError) as error:

@@ -1,15 +1,14 @@
-"""A toy agent over a real folder: it lists, reads, searches, and writes where somebody agrees.
+"""Run an agent over a real folder, with approval before a file is written.
 
     python examples/folder_agent.py
 
 Key points:
-  1. A path that a model wrote is followed to its end, symbolic links included, before anything is
-  done with it. 2. Before a file is written somebody is asked. The model reads the reason of a "no",
-  and may do better. 3. A refusal is the result of a call, not the end of a run: the model goes on
-  from there.
+  1. Each path is resolved first, symbolic links included. A path outside the folder is refused.
+  2. A write needs approval (human in the loop). The model reads the reason of a rejection.
+  3. A refusal is the result of a call. It does not end the run, so the model can correct itself.
 
-A script plays the model, a rule plays the person. The folder is made for this run, and removed
-after it. It prints each call of the model, what the person was asked, and the result.
+A scripted model writes the calls, and a rule replaces the person. The folder is temporary. The
+output shows each call of the model, each approval request, and each result.
 """
 
 import asyncio
@@ -18,11 +17,9 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # the packages, before examples of the same name
+sys.path.insert(0, str(Path(__file__).parents[1]))  # import the packages of this checkout
 
 from stage0_gateway import Gateway, ScriptedModel
-from stage1_context import ContextEngine
-from stage2_output import OutputController
 from stage3_tools import (
     ApprovalRequest,
     Approve,
@@ -32,7 +29,6 @@ from stage3_tools import (
     ToolCalled,
     ToolError,
     ToolLoopDeps,
-    ToolLoopOptions,
     ToolRegistry,
     Verdict,
     run_tool_loop,
@@ -41,13 +37,13 @@ from stage3_tools import (
 
 
 class Folder:
-    """The operations of a model in one folder; its methods become tools."""
+    """The operations on one folder; the public methods become tools."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
 
     def tools(self) -> ToolRegistry:
-        """One that asks first, three that change nothing."""
+        """Three tools that read, and one that writes after approval."""
         read = tool(effect="read")
         write_file = tool(needs_approval=True)(self.write_file)
         return ToolRegistry(
@@ -55,12 +51,13 @@ class Folder:
         )
 
     def list_files(self, path: str = ".") -> list[str]:
-        """Name what is in the folder, or in a folder in it."""
+        """List the files in the folder, or in a subfolder."""
         return sorted(each.name for each in self._inside(path).iterdir())
 
     def read_file(self, path: str) -> str:
-        """Read a text file, the first 20,000 characters of it."""
-        if not (place := self._inside(path)).is_file():  # a folder, a pipe, nothing at all
+        """Read the first 20,000 characters of a text file."""
+        place = self._inside(path)
+        if not place.is_file():  # a folder, a pipe, or a missing file
             raise ToolError("not_found", f"{path[:200]!r} is no file.", hint="Try list_files.")
         try:
             with place.open(encoding="utf-8") as file:
@@ -69,58 +66,54 @@ class Folder:
             raise ToolError("execution", f"{path[:200]!r} is no text.") from None
 
     def search(self, word: str) -> list[str]:
-        """Find the lines with a word in all files; the first 100."""
+        """Find the first 100 lines that contain a word, in all files."""
         found: list[str] = []
         for file in sorted(self.root.rglob("*")):
-            with suppress(ToolError, OSError):  # folders, pictures, links that lead out
-                lines, name = (
-                    self.read_file(str(file)).splitlines(),
-                    file.relative_to(self.root).as_posix(),
-                )
+            with suppress(ToolError, OSError):  # folders, images, links to the outside
+                lines = self.read_file(str(file)).splitlines()
+                name = file.relative_to(self.root).as_posix()
                 found += [f"{name}: {line}" for line in lines if word in line]
         return found[:100]
 
     def write_file(self, path: str, text: str) -> str:
-        """Write a text file; what was in it is gone."""
-        if (place := self._inside(path)).exists() and not place.is_file():
+        """Write a text file and replace its content."""
+        place = self._inside(path)
+        if place.exists() and not place.is_file():
             raise ToolError("validation", f"{path[:200]!r} is there, and is no file.")
-        content = text.encode()  # before the file is opened, which empties it
+        content = text.encode()  # an encoding error must not leave an empty file
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)
         return f"{len(text)} characters written."
 
     def _inside(self, path: str) -> Path:
+        """Resolve a path, and refuse one outside the folder."""
         try:
-            place = (
-                self.root / path
-            ).resolve()  # follows every link, also one in the middle of the path
-        except (OSError, RuntimeError, ValueError):  # a link to itself, a NUL
+            place = (self.root / path).resolve()  # follows every link in the path
+        except (OSError, RuntimeError, ValueError):  # a link to itself, a NUL character
             place = self.root.parent
         if not place.is_relative_to(self.root):
             raise ToolError(
                 "permission", f"{path[:200]!r} is not in the folder.", hint="Try list_files."
             )
-        # A link that somebody makes between this look and the use is not seen, and a hard link
-        # looks like any file: let nobody else write here. Where you cannot know that, run the tools
-        # in a container.
+        # Not detected: hard links, and links that are created between this check and the use. No
+        # other process may write to this folder. Run the tools in a container if you cannot be
+        # sure.
         return place
 
 
 def ask(request: ApprovalRequest) -> Verdict:
-    """A person who wants the milk to stay on the list; yours would read from the keyboard."""
-    if not request.needs_approval:  # every call is asked about, also those that only read
+    """Approve a list that contains milk; a real approver asks a person."""
+    if not request.needs_approval:  # the approver receives every call, also those that read
         return Approve()
-    verdict = (
-        Approve()
-        if "milk" in request.arguments["text"]
-        else Reject("The milk must stay on the list.")
-    )
-    print(f"  Somebody is asked: may {request.tool} run? {verdict}")
+    verdict: Verdict = Approve()
+    if "milk" not in request.arguments["text"]:
+        verdict = Reject("The milk must stay on the list.")
+    print(f"  Approval request: may {request.tool} run? {verdict}")
     return verdict
 
 
 def show(event: LoopEvent) -> None:
-    """Each call, and its result."""
+    """Print each call and its result."""
     match event:
         case ToolCalled(call=call):
             print(call.name, call.arguments)
@@ -141,23 +134,24 @@ REPLIES = [
 
 
 async def main(outside: Path) -> None:
-    """Make a folder with a way out, and let the model loose in it."""
+    """Create a folder with a link to the outside, and run the agent in it."""
     root = outside / "folder"
     root.mkdir()
     (outside / "secret.txt").write_text("Ada's password")
     (root / "home").symlink_to(outside)
     (root / "list.txt").write_text("Buy milk.\n")
     (root / "people.txt").write_text("Ada likes tea.\nBob does not.\n")
-    # The text of an OSError would name the real place of the folder; its type is enough for a
-    # model.
-    options = ToolLoopOptions(
-        approve=ask, on_event=show, classify=lambda error: type(error).__name__
-    )
+
+    def describe(error: BaseException) -> str:
+        """Return the type only: the text of an OSError contains the real path of the folder."""
+        return type(error).__name__
+
     async with Gateway("openai:any", transport=ScriptedModel(REPLIES)) as gateway:
-        context = ContextEngine()
-        deps = ToolLoopDeps(gateway.chat, context, OutputController(), Folder(root).tools())
+        deps = ToolLoopDeps(gateway.chat, tool_registry=Folder(root).tools())
+        session = await deps.context_engine.create_session()
+        question = "Add what Ada likes."
         result = await run_tool_loop(
-            deps, await context.create_session(), "Add what Ada likes.", options
+            deps, session, question, approve=ask, on_event=show, classify=describe
         )
     print(result.reply, "|", result.status)
     print("In the file:", (root / "list.txt").read_text().splitlines())

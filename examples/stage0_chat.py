@@ -1,30 +1,30 @@
-"""Stage 0: messages go out, a reply comes back, and what goes wrong has a name.
+"""Stage 0: send messages, receive a reply, and handle typed errors.
 
     python examples/stage0_chat.py
 
 Key points:
-  1. Every call carries the whole conversation: the gateway remembers nothing.
-  2. A busy server (429) is asked again; the log says so. A refused request is not.
-  3. What cannot succeed is an error of one tree, and its text says what to do.
+  1. Every request contains the whole conversation: the gateway stores nothing.
+  2. A busy server (HTTP 429) is retried, and the log shows the retry.
+  3. A permanent failure raises a `GatewayError`. Its message contains the next step.
 """
 
 import asyncio
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # the packages, before examples of the same name
+sys.path.insert(0, str(Path(__file__).parents[1]))  # import the packages of this checkout
 
 from stage0_gateway import Gateway, GatewayError, GatewayEvent, Message, ScriptedModel
 
 
 def log(event: GatewayEvent) -> None:
-    """The name of each event, and what went wrong where something did."""
+    """Print the name of an event, and its error if it has one."""
     print("  log:", event.name, getattr(event, "error", ""))
 
 
 async def main() -> None:
-    """Three talks: one that remembers, one with a busy server, one that fails."""
-    print("1. The conversation is what you send")
+    """Run three conversations: with history, with a busy server, with an invalid key."""
+    print("1. A request contains the conversation")
     async with Gateway.from_env() as gateway:
         first = Message.user("My name is Ada.")
         question = Message.user("What is my name?")
@@ -33,14 +33,15 @@ async def main() -> None:
         reply = await gateway.chat([question])
         print("  sent 1 message: ", reply.content)
 
-    print("2. A busy server is asked again (a scripted model plays it)")
-    async with Gateway(
-        "openai:any", transport=ScriptedModel([429, "Here I am."]), on_event=log
-    ) as gateway:
-        print("  reply:", (await gateway.chat([question])).content)
+    print("2. A busy server is retried (simulated with a scripted model)")
+    busy = ScriptedModel([429, "Here I am."])
+    async with Gateway("openai:any", transport=busy, on_event=log) as gateway:
+        reply = await gateway.chat([question])
+        print("  reply:", reply.content)
 
-    print("3. What cannot succeed is not repeated")
-    async with Gateway("openai:any", transport=ScriptedModel([401]), on_event=log) as gateway:
+    print("3. A permanent failure is not retried")
+    invalid_key = ScriptedModel([401])
+    async with Gateway("openai:any", transport=invalid_key, on_event=log) as gateway:
         try:
             await gateway.chat([question])
         except GatewayError as error:

@@ -1,18 +1,18 @@
-"""Stage 0: a reply while it arrives, first as text, then as the arguments of a tool call.
+"""Stage 0: read a reply while it arrives, as text and as the arguments of a tool call.
 
     python examples/stage0_stream.py
 
 Key points:
-  1. A stream is the same reply told piece by piece; `final_message` is what `chat` would have
-  returned. 2. The arguments of a tool call can be read while they grow, but only a complete call is
-  one. 3. A stream that breaks off is an error, and what had arrived until then is still there.
+  1. A stream delivers the same reply in pieces; `final_message` is the complete reply.
+  2. The arguments of a tool call can be read while they arrive. Only a complete call can be run.
+  3. An interrupted stream raises an error, and the text received until then is available.
 """
 
 import asyncio
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # the packages, before examples of the same name
+sys.path.insert(0, str(Path(__file__).parents[1]))  # import the packages of this checkout
 
 from stage0_gateway import Gateway, GatewayError, Message, OfflineModel, ToolSpec
 
@@ -23,18 +23,18 @@ WEATHER = ToolSpec("get_weather", "The weather in a city.", CITY)
 
 
 async def main() -> None:
-    """Three streams: one of text, one of a tool call, and one that a fault on purpose cuts off."""
+    """Read a stream of text, a stream of a tool call, and an interrupted stream."""
     async with Gateway.from_env() as gateway:
-        print("1. Text, as it arrives (a bar after each piece)")
+        print("1. Text while it arrives (a bar after each piece)")
         stream = gateway.stream(HELLO)
         print("  ", end="")
         async for event in stream:
             if event.name == "text":
                 print(event.delta, end="|", flush=True)
         reply = await stream.final_message()
-        print(f"\n  whole: {len(reply.content)} letters, finish_reason={reply.finish_reason}")
+        print(f"\n  total: {len(reply.content)} characters, finish_reason={reply.finish_reason}")
 
-        print("2. A tool call, while its arguments grow")
+        print("2. A tool call while its arguments arrive")
         async for event in gateway.stream(QUESTION, tools=[WEATHER]):
             if event.name == "input_json":
                 print("  so far:  ", event.snapshot)
@@ -43,16 +43,15 @@ async def main() -> None:
             elif event.name == "final_message":
                 print("  finish_reason:", event.response.finish_reason)
 
-    print("3. A stream that breaks off (the embedded model plays the fault)")
-    async with Gateway(
-        "offline:teacher", transport=OfflineModel(["disconnect_mid_stream"])
-    ) as gateway:
+    print("3. An interrupted stream (simulated by the embedded model)")
+    model = OfflineModel(["disconnect_mid_stream"])
+    async with Gateway("offline:teacher", transport=model) as gateway:
         stream = gateway.stream(HELLO)
         try:
             await stream.final_message()
         except GatewayError as error:
             print(f"  {type(error).__name__}, retryable={error.retryable}: {error}")
-        print(f"  arrived until then: {stream.current_message.text!r}")
+        print(f"  received until then: {stream.current_message.text!r}")
 
 
 if __name__ == "__main__":

@@ -1,34 +1,35 @@
-"""Stage 1: a conversation grows, a window does not.
+"""Stage 1: a session stores every message; a request contains a window of them.
 
     python examples/stage1_context.py
 
 Key points:
-  1. A session keeps every message; what is sent is a window on it.
-  2. The system prompt always stays; the oldest exchanges fall out first.
-  3. A tool result is never parted from its call.
+  1. The session stores every message. The window selects the messages of a request.
+  2. The system prompt is always sent; the oldest exchanges are omitted first.
+  3. A tool call and its result are sent together or not at all.
 """
 
 import asyncio
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # the packages, before examples of the same name
+sys.path.insert(0, str(Path(__file__).parents[1]))  # import the packages of this checkout
 
 from stage0_gateway import Gateway, Message, ToolCall
 from stage1_context import ContextEngine, KeepSystemAndRecent
 
 
 async def ask(gateway: Gateway, context: ContextEngine, session: str, question: str) -> None:
-    """Add a question, send what the window shows, add the reply."""
-    kept = await context.add_message(session, Message.user(question))
-    shown = await context.messages_for_request(session)
-    reply = await gateway.chat(shown)
+    """Append a question, send the messages of the window, append the reply."""
+    stored = await context.add_message(session, Message.user(question))
+    sent = await context.messages_for_request(session)
+    reply = await gateway.chat(sent)
     await context.add_message(session, reply.message)
-    print(f"  {question:17}{len(shown)} of {kept} messages sent: {reply.content.split('. ')[0]}")
+    sentence = reply.content.split(". ")[0]
+    print(f"  {question:17}{len(sent)} of {stored} messages sent: {sentence}")
 
 
 async def main() -> None:
-    """Ask for something said earlier, with a large window and with a small one."""
+    """Ask for the user's name with a large window and with a small one."""
     async with Gateway.from_env() as gateway:
         for size in (8, 2):
             print(f"A window of {size} messages")
@@ -42,8 +43,8 @@ async def main() -> None:
     call = Message.assistant("", [ToolCall("call_1", "get_time", "{}")])
     for message in (Message.user("What time is it?"), call, Message.tool("12:00", "call_1")):
         await context.add_message(session, message)
-    shown = await context.messages_for_request(session)
-    print("A call and its result in a window of 2:", [message.role for message in shown])
+    sent = await context.messages_for_request(session)
+    print("A call and its result in a window of 2:", [message.role for message in sent])
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Stage 1: a long talk that is compacted, stopped dead in mid-call, and resumed in another process.
+"""Stage 1: summarize a long conversation, and continue it in another process after a crash.
 
     python examples/stage1_long_talk.py
 
 Key points:
-  1. A session in a SQLite file outlives its process, also one that stops in the middle of a tool
-  call. 2. A full window is compacted: a summary stands for the old messages, and the journal keeps
-  them all. 3. What is sent, what is not, and why can be asked for.
+  1. A session in a SQLite file survives a crash, also during a tool call.
+  2. Compaction replaces old messages with a summary in requests. The journal keeps all messages.
+  3. `explain` lists which messages are sent, which are not, and why.
 """
 
 import asyncio
@@ -15,51 +15,59 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # the packages, before examples of the same name
+sys.path.insert(0, str(Path(__file__).parents[1]))  # import the packages of this checkout
 
 from stage0_gateway import Gateway, Message, ToolCall
 from stage1_context import ContextEngine, KeepSystemAndRecent, SqliteStore
 
-TALK = ("My name is Ada.", "I live in Oslo.", "I build ships.", "I like tea.")
+SENTENCES = ("My name is Ada.", "I live in Oslo.", "I build ships.", "I like tea.")
+OPEN_CALL = Message.assistant("", [ToolCall("call_1", "get_time", "{}")])
 
 
 async def ask(gateway: Gateway, context: ContextEngine, question: str) -> None:
-    """Add a question, send what the window shows, add the reply."""
+    """Append a question, send the messages of the window, append the reply."""
     await context.add_message("ada", Message.user(question))
-    shown = await context.messages_for_request("ada")
-    reply = await gateway.chat(shown)
+    sent = await context.messages_for_request("ada")
+    reply = await gateway.chat(sent)
     await context.add_message("ada", reply.message)
-    print(f"  {question:17}{len(shown)} messages sent: {reply.content.split('. ')[0]}")
+    print(f"  {question:17}{len(sent)} messages sent: {reply.content.split('. ')[0]}")
 
 
-async def main(part: str, store: SqliteStore) -> None:
-    """Talk, summarize where the window is full, and stop in mid-call; then continue elsewhere."""
+async def talk(gateway: Gateway, context: ContextEngine) -> None:
+    """Fill the window, summarize, and end the process during a tool call."""
+    await context.create_session("ada", system_prompt="Be brief.")
+    for sentence in SENTENCES:
+        await ask(gateway, context, sentence)
+        compaction = await context.compact("ada", gateway.chat)
+        if compaction.done:
+            print(f"  {compaction.reason} {await context.get_summary('ada')}")
+    await context.add_message("ada", OPEN_CALL)
+    print("  The model calls a tool, and the process crashes.", flush=True)
+    os._exit(1)
+
+
+async def resume(gateway: Gateway, context: ContextEngine) -> None:
+    """Repair the history, continue the conversation, and explain the window."""
+    print("  problems in the history:", await context.repair_history("ada"))
+    await ask(gateway, context, "What is my name?")
+    print(f"  {len(await context.history('ada'))} messages are stored.")
+    print(await context.explain("ada"))
+
+
+async def main(part: str, path: str) -> None:
+    """Run one part in this process."""
     window = KeepSystemAndRecent(max_messages=6 if part == "talk" else 3)
-    async with Gateway.from_env() as gateway, ContextEngine(store=store, window=window) as context:
-        if part == "talk":
-            await context.create_session("ada", system_prompt="Be brief.")
-            for question in TALK:
-                await ask(gateway, context, question)
-                if (compaction := await context.compact("ada", gateway.chat)).done:
-                    print(f"  {compaction.reason} {await context.get_summary('ada')}")
-            await context.add_message(
-                "ada", Message.assistant("", [ToolCall("call_1", "get_time", "{}")])
-            )
-            print("  The model asks for a tool, and the process stops dead.", flush=True)
-            os._exit(1)
-        print("  wrong with the history:", await context.repair_history("ada"))
-        await ask(gateway, context, "What is my name?")
-        print(
-            f"  {len(await context.history('ada'))} messages are kept.\n"
-            f"{await context.explain('ada')}"
-        )
+    context = ContextEngine(store=SqliteStore(path), window=window)
+    async with Gateway.from_env() as gateway, context:
+        await (talk if part == "talk" else resume)(gateway, context)
 
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        asyncio.run(main(sys.argv[1], SqliteStore(sys.argv[2])))
+        asyncio.run(main(*sys.argv[1:]))
     else:
         with tempfile.TemporaryDirectory() as folder:
             for name in ("talk", "resume"):
-                print(f"A process of its own: {name}", flush=True)
-                subprocess.run([sys.executable, __file__, name, str(Path(folder) / "sessions.db")])
+                print(f"New process: {name}", flush=True)
+                path = Path(folder) / "sessions.db"
+                subprocess.run([sys.executable, __file__, name, str(path)])

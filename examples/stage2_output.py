@@ -1,11 +1,11 @@
-"""Stage 2: what a model writes is a claim, not data.
+"""Stage 2: validate the text of a model before you use it as data (structured output).
 
     python examples/stage2_output.py
 
 Key points:
-  1. JSON is found wherever it stands; what was mended is named, and what was cut off is never used.
-  2. What was found is held to the schema; all issues are told at once, without repeating values.
-  3. A model that is told what is wrong can mend it: ask, check, feed back, ask again.
+  1. JSON is extracted from text. Each repair has a name, and truncated JSON is never used.
+  2. The data is validated against a schema. One message lists all issues.
+  3. Feedback lets the model correct itself: request, validate, send feedback, request again.
 """
 
 import asyncio
@@ -13,59 +13,63 @@ import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # the packages, before examples of the same name
+sys.path.insert(0, str(Path(__file__).parents[1]))  # import the packages of this checkout
 
 from stage0_gateway import ChatResponse, Gateway, OfflineModel
 from stage2_output import OutputController, feedback
 
-FIELDS = {"name": {"type": "string"}, "age": {"type": "integer", "minimum": 0}}
 PERSON = {
     "type": "object",
-    "properties": FIELDS,
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer", "minimum": 0}},
     "required": ["name", "age"],
     "additionalProperties": False,
 }
 TEXTS = {
-    "good": '{"name": "Ada", "age": 36}',
+    "valid": '{"name": "Ada", "age": 36}',
     "wrapped": 'Let me see.\n```json\n{"name": "Ada", "age": 36}\n```\nI hope that helps!',
-    "a draft first": '<think>{"name": "A", "age": 1}?</think> {"name": "Ada", "age": 36}',
-    "wrong": '{"nam": "Ada", "age": "36"}',
+    "after a draft": '<think>{"name": "A", "age": 1}?</think> {"name": "Ada", "age": 36}',
+    "invalid": '{"nam": "Ada", "age": "36"}',
     "broken": "{name: 'Ada', \"age\": 36,}",
-    "cut": '{"name": "Ada", "age": 3',
-    "hopeless": "I would rather not say.",
+    "truncated": '{"name": "Ada", "age": 3',
+    "without JSON": "I would rather not say.",
 }
 
 
-async def main() -> None:
-    """Read seven texts; then let a model be corrected."""
-    controller = OutputController()
+def read_texts(controller: OutputController) -> None:
+    """Parse and validate seven texts."""
     for kind, text in TEXTS.items():
-        # A real reply says so itself when it was cut off: its finish_reason is "length".
-        result = controller.parse_and_validate(text, PERSON, truncated=kind == "cut")
+        # In a program, finish_reason == "length" reports a truncated reply.
+        result = controller.parse_and_validate(text, PERSON, truncated=kind == "truncated")
         print(f"{kind}: {text!r}")
         if found := result.extraction:
             repairs = ", ".join(repair.name for repair in found.repairs) or "none"
-            print(
-                f"  found {found.value} ({found.source}; repairs: {repairs}; "
-                f"complete: {found.complete})"
-            )
+            print(f"  found {found.value}")
+            print(f"  source: {found.source}; repairs: {repairs}; complete: {found.complete}")
         print("  ->", result.data if result.success else feedback(result).replace("\n", "\n     "))
 
-    print("\nThe embedded model gets a name wrong, on purpose:")
-    async with Gateway(
-        "offline:teacher", transport=OfflineModel(faults=["wrong_argument_name"])
-    ) as gateway:
 
-        async def chat(
-            messages: list[dict[str, Any]],
-        ) -> ChatResponse:  # `gateway.chat` itself takes schemas
+async def correct_a_model(controller: OutputController) -> None:
+    """Send feedback to a model whose first reply has a wrong property name."""
+    print("\nThe embedded model writes a wrong property name in its first reply:")
+    model = OfflineModel(faults=["wrong_argument_name"])
+    async with Gateway("offline:teacher", transport=model) as gateway:
+
+        async def chat(messages: list[dict[str, Any]]) -> ChatResponse:
+            """Print each request and reply; `gateway.chat` can be passed directly."""
             reply = await gateway.chat(messages)
-            told = messages[-1]["content"].replace("\n", "\n  ")
-            print(f"  {told}\n  -> {reply.content}")
+            request = messages[-1]["content"].replace("\n", "\n  ")
+            print(f"  {request}\n  -> {reply.content}")
             return reply
 
         result = await controller.request(chat, [{"role": "user", "content": "Ada is 36."}], PERSON)
-    print(f"{result.attempts} attempts, {result.usage.output_tokens} tokens written: {result.data}")
+    print(f"{result.attempts} attempts, {result.usage.output_tokens} output tokens: {result.data}")
+
+
+async def main() -> None:
+    """Run both parts."""
+    controller = OutputController()
+    read_texts(controller)
+    await correct_a_model(controller)
 
 
 if __name__ == "__main__":

@@ -1,27 +1,25 @@
-"""Stage 3: a chain of tools without a session, kept as one message, and read again later.
+"""Stage 3: run a chain of tool calls without a session, and store it as one message.
 
     python examples/stage3_chain.py
 
 Key points:
-  1. A chain begins with a reply that asks for tools, whoever made it, and ends with one that does
-  not. 2. A long result is kept as a variable: the model sees how it begins, and can read on.
-  3. Kept as one message a chain takes little room, and the next question can still read all of it.
+  1. A chain starts with a reply that contains tool calls, and ends with a reply without them.
+  2. A long result is stored as a variable. The model sees its beginning and can read the rest.
+  3. Stored as one message, the chain is short, and a later question can still read every result.
 """
 
 import asyncio
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # the packages, before examples of the same name
+sys.path.insert(0, str(Path(__file__).parents[1]))  # import the packages of this checkout
 
 from stage0_gateway import Gateway, Message, ScriptedModel, ToolCall
 from stage1_context import ContextEngine
-from stage2_output import OutputController
 from stage3_tools import (
     NativeDialect,
     ToolChainOptions,
     ToolLoopDeps,
-    ToolLoopOptions,
     ToolRegistry,
     execute_tool_chain,
     run_tool_loop,
@@ -35,33 +33,42 @@ def read_chapter(number: int) -> str:
     return f"{number}. " + "It rains in Rome. " * 400 + f"On day {number} the sun comes out."
 
 
-CALLS = [ToolCall("", "read_chapter", f'{{"number": {number}}}') for number in (1, 2)]
-CALLS += [
-    ToolCall("", "read_variable", '{"id": "var_2", "start": 7203}')
-]  # its first record is the question
-ONE, TWO, READ_ON = (Message.assistant("I look.", [call]) for call in CALLS)
+def call(name: str, arguments: str) -> Message:
+    """A scripted reply with one tool call."""
+    return Message.assistant("I look.", [ToolCall("", name, arguments)])
+
+
+MODEL = ScriptedModel(
+    [
+        call("read_chapter", '{"number": 1}'),
+        call("read_chapter", '{"number": 2}'),
+        "It rains in both.",
+        call("read_variable", '{"id": "var_2", "start": 7203}'),
+        "With the sun.",
+    ]
+)
 
 
 async def main() -> None:
     """Store a chain of two calls as one message, then ask a question about its results."""
-    model = ScriptedModel([ONE, TWO, "It rains in both.", READ_ON, "With the sun."])
-    book, context, asked = (
-        ToolRegistry(read_chapter),
-        ContextEngine(),
-        Message.user("How is the book?"),
-    )
-    await context.add_message(await context.create_session("ada"), asked)
-    async with Gateway("openai:any", api_key="none", transport=model) as gateway:
-        first = await gateway.chat([asked], tools=book.specs())  # a request of your own
-        options = ToolChainOptions(gateway.chat, [asked], variables=context.transcript("ada"))
-        chain = await execute_tool_chain(book, first, options)
-        await context.add_message("ada", chain.as_message())  # instead of all its messages
-        print(f"{chain.as_message().text}\n-- Chapter 1 is in", chain.tool_call_history[0].variable)
-        deps = ToolLoopDeps(gateway.chat, context, OutputController(), book)
-        last = await run_tool_loop(
-            deps, "ada", "How does 1 end?", ToolLoopOptions(dialect=NativeDialect())
+    book, context = ToolRegistry(read_chapter), ContextEngine()
+    session = await context.create_session("ada")
+    question = Message.user("How is the book?")
+    await context.add_message(session, question)
+    async with Gateway("openai:any", api_key="none", transport=MODEL) as gateway:
+        first_reply = await gateway.chat([question], tools=book.specs())  # your own request
+        options = ToolChainOptions(gateway.chat, [question], variables=context.transcript(session))
+        chain = await execute_tool_chain(book, first_reply, options)
+        await context.add_message(session, chain.as_message())  # one message for the whole chain
+        print(chain.as_message().text)
+        print("-- Variable of chapter 1:", chain.tool_call_history[0].variable)
+
+        deps = ToolLoopDeps(gateway.chat, context, tool_registry=book)
+        result = await run_tool_loop(
+            deps, session, "How does chapter 1 end?", dialect=NativeDialect()
         )
-    print("-- Read on demand:", last.history[0].result.output, "\n-- Reply:", last.reply)
+    print("-- Result of read_variable:", result.history[0].result.output)
+    print("-- Reply:", result.reply)
 
 
 if __name__ == "__main__":

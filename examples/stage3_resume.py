@@ -1,11 +1,11 @@
-"""Stage 3: a process that dies while a tool runs, and another one that goes on.
+"""Stage 3: resume a run whose process crashed during a tool call.
 
     python examples/stage3_resume.py
 
 Key points:
-  1. The journal says when a tool begins, and what came of it; nothing else outlives the process.
-  2. `resume=True`: what had ended is not run again, what had not begun is run now.
-  3. A write that had begun is never run again: nobody knows, and the model is told so.
+  1. The journal records the start and the result of each call. It survives the process.
+  2. `resume=True` keeps the results of finished calls, and runs the calls that did not start.
+  3. A write that started is not run again. The model learns that it may have happened.
 """
 
 import asyncio
@@ -16,25 +16,17 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # the packages, before examples of the same name
+sys.path.insert(0, str(Path(__file__).parents[1]))  # import the packages of this checkout
 
 from stage0_gateway import Gateway, Message, ScriptedModel, ToolCall
 from stage1_context import ContextEngine, SqliteStore
-from stage2_output import OutputController
-from stage3_tools import (
-    NativeDialect,
-    Tool,
-    ToolLoopDeps,
-    ToolLoopOptions,
-    ToolRegistry,
-    run_tool_loop,
-)
+from stage3_tools import NativeDialect, Tool, ToolLoopDeps, run_tool_loop
 
 STEPS = ("book_train", "pay", "write_to_ada")
 
 
-def run(step: str, arguments: object) -> str:
-    """What the three tools do (invented); in the middle of `pay` the process dies."""
+def run_step(step: str, arguments: object) -> str:
+    """Run one of the three tools (invented); `pay` ends the process."""
     print("  running:", step, flush=True)
     if step == "pay":
         os._exit(1)
@@ -42,22 +34,20 @@ def run(step: str, arguments: object) -> str:
 
 
 async def main(part: str, path: str) -> None:
-    """Begin in one process, and go on in the next."""
-    steps = ToolRegistry(
-        *(Tool(each, "A step.", None, partial(run, each), exclusive=True) for each in STEPS)
-    )
-    calls = Message.assistant("", [ToolCall("", each, "{}") for each in STEPS])
-    options = ToolLoopOptions(dialect=NativeDialect())
-    model = ScriptedModel([calls if part == "begin" else "Please look whether it was paid."])
+    """Start the run in one process, and resume it in the next one."""
+    tools = [Tool(step, "A step.", None, partial(run_step, step), exclusive=True) for step in STEPS]
+    calls = Message.assistant("", [ToolCall("", step, "{}") for step in STEPS])
+    model = ScriptedModel([calls if part == "start" else "Please check the payment."])
     context = ContextEngine(store=SqliteStore(path))
     async with Gateway("openai:any", api_key="none", transport=model) as gateway, context:
-        deps = ToolLoopDeps(gateway.chat, context, OutputController(), steps)
-        if part == "begin":
-            await run_tool_loop(deps, await context.create_session("trip"), "To Rome!", options)
-        await run_tool_loop(deps, "trip", None, options, resume=True)
-        for message in list(await context.history("trip"))[
-            2:
-        ]:  # the first are the question and the calls
+        deps = ToolLoopDeps(gateway.chat, context, tool_registry=tools)
+        dialect = NativeDialect()
+        if part == "start":
+            await context.create_session("trip")
+            await run_tool_loop(deps, "trip", "To Rome!", dialect=dialect)
+        else:
+            await run_tool_loop(deps, "trip", None, dialect=dialect, resume=True)
+        for message in list(await context.history("trip"))[2:]:  # after the question and the calls
             print(f"  {message.name or message.role}: {message.text}")
 
 
@@ -66,6 +56,7 @@ if __name__ == "__main__":
         asyncio.run(main(*sys.argv[1:]))
     else:
         with tempfile.TemporaryDirectory() as folder:
-            for name in ("begin", "go on"):
-                print(f"A process of its own: {name}", flush=True)
-                subprocess.run([sys.executable, __file__, name, str(Path(folder) / "sessions.db")])
+            for name in ("start", "resume"):
+                print(f"New process: {name}", flush=True)
+                path = Path(folder) / "sessions.db"
+                subprocess.run([sys.executable, __file__, name, str(path)])

@@ -1,23 +1,22 @@
-"""Stage 3: whatever a model asks for, every call gets one honest result.
+"""Stage 3: give every tool call exactly one result, whatever the model writes.
 
     python examples/stage3_tools.py
 
 Key points:
-  1. A tool is a function; its signature and docstring are what the model is told.
-  2. A wrong name or wrong arguments go back to the model, with the nearest name; nothing is run.
-  3. The loop ends always: with a reply, or with a status that says why there is none.
+  1. A tool is a function. Its signature and docstring become the schema that the model receives.
+  2. An invalid name or invalid arguments become an error for the model. No function is run.
+  3. The loop always ends, with a reply or with a status that explains the missing reply.
 """
 
 import asyncio
+import json
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # the packages, before examples of the same name
+sys.path.insert(0, str(Path(__file__).parents[1]))  # import the packages of this checkout
 
 from stage0_gateway import Gateway, ScriptedModel
-from stage1_context import ContextEngine
-from stage2_output import OutputController
-from stage3_tools import ToolLoopDeps, ToolRegistry, run_tool_loop, tool
+from stage3_tools import ToolLoopDeps, run_tool_loop, tool
 
 
 @tool(effect="read")
@@ -25,8 +24,8 @@ def divide(dividend: float, divisor: float) -> float:
     """Divide two numbers.
 
     Args:
-        dividend: The number to be divided.
-        divisor: What it is divided by.
+        dividend: The number above the line.
+        divisor: The number below the line.
     """
     return dividend / divisor
 
@@ -42,25 +41,21 @@ REPLIES = [
 
 
 async def main() -> None:
-    """A scripted model makes every mistake once, and is led to the answer."""
-    print("The model is told:", divide.description, divide.parameters)
-    model = ScriptedModel(REPLIES)
-    async with Gateway("openai:any", transport=model) as gateway:
-        context = ContextEngine()
-        session = await context.create_session()
-        deps = ToolLoopDeps(gateway.chat, context, OutputController(), ToolRegistry(divide))
+    """Run the loop with a scripted model that makes four mistakes."""
+    print("Description:", divide.description)
+    print("Schema:")
+    for name, value in (divide.parameters or {}).items():
+        print(f"  {name}: {json.dumps(value)}")
+    async with Gateway("openai:any", transport=ScriptedModel(REPLIES)) as gateway:
+        deps = ToolLoopDeps(gateway.chat, tool_registry=[divide])
+        session = await deps.context_engine.create_session()
         result = await run_tool_loop(deps, session, "What is 1 divided by 2?")
-        for message in list(await context.history(session))[1:]:
-            calls = [f"{call.name}({call.arguments})" for call in message.tool_calls]
-            print(f"{message.role}:", *calls or [message.text.replace("\n", "\n    ")])
-    print(
-        "Status:",
-        result.status,
-        "| tool rounds:",
-        result.tool_rounds,
-        "| turns:",
-        result.stats.turns,
-    )
+        history = await deps.context_engine.history(session)
+    for message in list(history)[1:]:  # after the question
+        calls = [f"{call.name}({call.arguments})" for call in message.tool_calls]
+        print(f"{message.role}:", *calls or [message.text.replace("\n", "\n    ")])
+    print(f"Status: {result.status}", end=" | ")
+    print(f"tool rounds: {result.tool_rounds} | turns: {result.stats.turns}")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ OpenAI, Anthropic or Gemini can use it. `offline/local_server.py` answers the re
 """
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -25,14 +26,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(
             f"cannot listen on {options.host}:{options.port}: {error}. Try another --port, or 0."
         )
+    # Shells ignore Ctrl-C for programs in the background; SIGTERM stops the server as well.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with server:
         url = f"http://{options.host}:{server.server_address[1]}/v1"
-        print(
-            f"Listening on {url} - answers come from rules, not from a language model. "
-            "Ctrl-C stops it."
-        )
-        print(f"LLM_BASE_URL={url}", flush=True)
         try:
+            print(
+                f"Listening on {url} - answers come from rules, not from a language model. "
+                "Ctrl-C stops it."
+            )
+            print(f"LLM_BASE_URL={url}", flush=True)
             server.serve_forever()
         except KeyboardInterrupt:
             print("Stopped.")

@@ -1,5 +1,4 @@
-"""For every test: no settings from outside, no waiting between retries; and what several folders
-need."""
+"""Fixtures for all tests: no settings of the environment, no waits between retries, shared helpers."""
 
 import gc
 import importlib.util
@@ -12,8 +11,7 @@ import pytest
 import stamina
 from hypothesis import settings
 
-# Machines differ in speed; a slow example is no failure, and the same examples are drawn
-# everywhere.
+# Machines differ in speed, so examples have no deadline. The same examples are drawn everywhere.
 settings.register_profile("default", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("default")
 
@@ -24,7 +22,7 @@ DATA = Path(
 
 @pytest.fixture(scope="session")
 def recorded():
-    """`recorded(file)` gives the rows of a file of outside data, and the module that compares
+    """`recorded(file)` returns the rows of a file of external data, and the module that compares
     them."""
 
     def load(name):
@@ -40,12 +38,12 @@ def recorded():
 
 @pytest.fixture
 def say(record_property):
-    """`say(text)` reports how many rows of the outside data a test has checked."""
+    """`say(text)` reports the number of rows of the external data that a test has checked."""
     return lambda text: record_property("checked", text)
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Print what `say` reported, also where all tests pass."""
+    """Print the reports of `say`, also if all tests pass."""
     for report in terminalreporter.stats.get("passed", []):
         for name, text in report.user_properties:
             if name == "checked":
@@ -54,7 +52,7 @@ def pytest_terminal_summary(terminalreporter):
 
 @pytest.fixture
 def collect():
-    """`collect()` is `gc.collect()` for what the test itself has made: the heap of all the tests is
+    """`collect()` is `gc.collect()` for objects of the test only, because the heap of all tests is
     large."""
     gc.freeze()
     yield gc.collect
@@ -63,7 +61,7 @@ def collect():
 
 @pytest.fixture
 def serve():
-    """`serve(answer)` starts a server on loopback and gives its URL; `answer(path)` gives status
+    """`serve(answer)` starts a server on loopback and returns its URL; `answer(path)` returns status
     and body."""
     running = []
 
@@ -95,7 +93,7 @@ def serve():
 
 @pytest.fixture(autouse=True)
 def no_settings_from_outside(monkeypatch):
-    """Keys and models of whoever runs the tests stay out of them."""
+    """Remove the keys and models of the environment."""
     for name in [*os.environ]:
         if name.startswith("LLM_") and name != "LLM_STAGES_DATA":
             monkeypatch.delenv(name)
@@ -105,7 +103,7 @@ def no_settings_from_outside(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def no_waiting_between_retries():
-    """Retries happen, their waits do not."""
+    """Retry without waiting."""
     with stamina.set_testing(True, attempts=100, cap=True):
         yield
 

@@ -1,10 +1,10 @@
-"""Stage 0: three exercises. Each function waits for you, and has a test below.
+"""Stage 0: three exercises. Write the three functions; each one has a test below.
 
     .venv/bin/python -m pytest docs/exercises/stage0.py
 
-All three tests fail with NotImplementedError until you write the functions; do them one after the
-other (`-k token_meter` runs only the first). You need nothing but the face of `stage0_gateway` and
-httpx; there is no network and no key in any of them. If you are stuck, read `events.py`, then
+Each test fails with NotImplementedError until you write its function. Start with the first:
+`-k token_meter` runs only its test. The exercises use the public names of `stage0_gateway` and
+httpx, and need neither a network nor a key. If you are stuck, read `events.py`, then
 `offline/scripted.py`.
 """
 
@@ -31,29 +31,29 @@ HELLO = [Message.user("Hello!")]
 
 
 def token_meter() -> tuple[Callable[[GatewayEvent], None], Callable[[], Usage]]:
-    """A listener for `on_event` that adds up tokens, and a way to read the sum.
+    """Return a listener for `on_event` that adds up tokens, and a function that returns the sum.
 
-    One listener may serve several gateways. A server that reports no usage adds nothing, and does
-    not turn the sum into None. Hint: which of the events knows a usage?
+    One listener may serve several gateways. A reply without usage adds nothing, and does not change
+    the sum to None. Hint: find the event that has a usage.
 
     Returns:
-        The listener, and a function that tells the sum so far; `Usage()` before the first reply.
+        The listener, and a function that returns the sum so far; `Usage()` before the first reply.
     """
     raise NotImplementedError
 
 
 def busy_first(times: int, inner: httpx.AsyncBaseTransport) -> httpx.AsyncBaseTransport:
-    """A transport that is busy at first, then passes every request on to another one.
+    """Return a transport that rejects the first requests and forwards all others.
 
-    Busy means status 429 with the header `Retry-After: 0`, and an error in OpenAI's form:
-    `{"error": {"message": "Busy."}}`. Closing it closes the other one.
+    A rejected request is answered with status 429, the header `Retry-After: 0`, and an error in
+    OpenAI's format: `{"error": {"message": "Busy."}}`. Closing the transport closes `inner`.
 
     Args:
-        times: How many requests to refuse.
-        inner: Who answers the rest.
+        times: The number of requests to reject.
+        inner: The transport that answers the other requests.
 
     Returns:
-        Something to pass as `transport=`.
+        A transport for `Gateway(transport=...)`.
     """
     raise NotImplementedError
 
@@ -61,24 +61,24 @@ def busy_first(times: int, inner: httpx.AsyncBaseTransport) -> httpx.AsyncBaseTr
 async def ask_several(
     gateway: Gateway, messages: Iterable[Message], models: Iterable[str]
 ) -> list[str | GatewayError]:
-    """Ask several models the same question, all at once.
+    """Ask several models the same question at the same time.
 
-    One failing model must not cost you the answers of the others. A mistake of the caller (a
-    message that is none) is no model's failure: let it be raised.
+    If one model fails, the answers of the others are still returned. A mistake of the caller, such
+    as an invalid message, is not a failure of a model: its exception propagates.
 
     Args:
-        gateway: A way to all of them.
+        gateway: The gateway for all requests.
         messages: The question.
-        models: "provider:name" of each.
+        models: The "provider:name" of each model.
 
     Returns:
-        In the order of `models`: the text of the reply, or the GatewayError that came instead.
+        In the order of `models`: the text of the reply, or the GatewayError of the request.
     """
     raise NotImplementedError
 
 
 def test_token_meter():
-    """Three replies, of which one reports no usage."""
+    """Three replies are counted; one of them has no usage."""
     usages = [
         {"prompt_tokens": 10, "completion_tokens": 5},
         None,
@@ -106,7 +106,7 @@ def test_token_meter():
 
 
 def test_busy_first():
-    """Two refusals: enough retries, then one too few."""
+    """Two rejected requests: first with enough retries, then with one too few."""
     events: list[GatewayEvent] = []
 
     async def patient() -> str:
@@ -128,21 +128,21 @@ def test_busy_first():
         )
         with pytest.raises(RateLimited):
             await gateway.chat(HELLO)
-        with pytest.raises(ScriptError):  # closing reaches the script, which has a reply left
+        with pytest.raises(ScriptError):  # closing closes the script, which has a reply left
             await gateway.aclose()
 
     asyncio.run(impatient())
 
 
 def test_ask_several():
-    """Nobody is answered before all have asked; one model is missing, one is elsewhere."""
+    """All requests are sent before the first answer; two models fail in different ways."""
 
     async def ask(messages: list[Message], names: list[str]) -> list[str | GatewayError]:
-        everyone = asyncio.Barrier(3)  # nobody is answered before all three have asked
+        all_sent = asyncio.Barrier(3)  # the server answers when it has three requests
 
         async def server(request: httpx.Request) -> httpx.Response:
             async with asyncio.timeout(5):
-                await everyone.wait()
+                await all_sent.wait()
             model = json.loads(request.content)["model"]
             if model == "none":
                 return httpx.Response(404, json={"error": {"message": "No such model."}})

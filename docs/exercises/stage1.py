@@ -1,11 +1,13 @@
-"""Stage 1: three exercises. Each function waits for you, and has a test below.
+"""Three exercises for lesson 2. Write the functions; the tests below verify them.
 
     .venv/bin/python -m pytest docs/exercises/stage1.py
 
-All three tests fail with NotImplementedError until you write the functions; do them one after the
-other (`-k first_and_recent` runs only the first). You need nothing but the faces of the two stages.
-If you are stuck, read `window.py` again (what is an exchange, and where does it begin?), and for
-the last `journal.py`.
+Each test fails with NotImplementedError until its function is written. Solve one exercise after the
+other: `-k first_and_recent` runs only the first test. The imports below are sufficient for the
+first two; the third needs `RepairRecord` of `stage1_context` as well.
+
+Help for the first two is in `stage1_context/window.py`: what an exchange is and where it begins.
+Help for the third is in `stage1_context/journal.py`.
 """
 
 import asyncio
@@ -42,65 +44,64 @@ TALK = (
 
 
 def first_and_recent(first: int, recent: int) -> WindowPolicy:
-    """A window that forgets the middle: the task stays, and so does what happened last.
+    """Return a window that drops the middle of a conversation.
 
-    It sends all system messages, the first exchanges, and the newest exchanges. No exchange is
-    parted, and none is sent twice where the two ends meet. Tokens do not matter here, so it need
-    not look at the room.
+    It selects all system messages, the first exchanges and the newest exchanges. It never divides
+    an exchange, and it sends no exchange twice if the two parts overlap. It ignores tokens and the
+    budget.
 
     Args:
-        first: How many exchanges to keep from the beginning.
-        recent: How many exchanges to keep from the end; at least 1.
+        first: The number of exchanges to keep from the beginning.
+        recent: The number of exchanges to keep from the end; at least 1.
 
     Returns:
-        Something to pass as `window=`.
+        The window, for `window=`.
     """
     raise NotImplementedError
 
 
 async def fork(engine: ContextEngine, session_id: str, length: int) -> str:
-    """Begin a new session with the first messages of another one, to try something different from
-    there.
+    """Copy the first messages of a session to a new session.
 
-    The old session is left as it is. A fork must be fit to be sent: if a tool call within `length`
-    would be left without one of its results, cut before that call.
+    The old session does not change. The new session must be a sound history: if a copied tool call
+    lacks one of its results, end the copy before that call.
 
     Args:
-        engine: Keeps both sessions.
+        engine: The engine of both sessions.
         session_id: The session to copy from.
-        length: How many of its messages to copy, at most.
+        length: The maximum number of messages to copy.
 
     Returns:
         The id of the new session.
 
     Raises:
-        SessionNotFound: There is no such session.
+        SessionNotFound: The session does not exist.
     """
     raise NotImplementedError
 
 
 async def take_back(engine: ContextEngine, session_id: str) -> Message | None:
-    """Take back the last question, and all that was said after it.
+    """Hide the last question and all messages after it, except system messages.
 
-    Nothing in a journal is edited: add one record that hides what is taken back (`RepairRecord`),
-    and let the store refuse it if somebody else wrote to the session after you had read it. System
-    messages stay. A second call takes back the question before.
+    A journal is never edited. Append one `RepairRecord` that hides these messages. Pass `expected`,
+    so that the store refuses the record if another writer has appended to the session since the
+    read. A second call hides the question before.
 
     Args:
-        engine: Keeps the session; its `store` reads records with their indices.
+        engine: The engine of the session; its `store` reads records with their indices.
         session_id: The session.
 
     Returns:
-        The question that was taken back; None if there is none left, and then nothing is written.
+        The hidden question. None if no question is left; then nothing is appended.
 
     Raises:
-        SessionConflict: Somebody else wrote to the session in between.
+        SessionConflict: Another writer appended to the session after the read.
     """
     raise NotImplementedError
 
 
 class SomebodyElseWrites(MemoryStore):
-    """A store in which somebody else is always quicker: what you have read is old at once."""
+    """A store with another writer, which appends a message after each read."""
 
     async def read(
         self,
@@ -110,14 +111,14 @@ class SomebodyElseWrites(MemoryStore):
         *,
         kinds: Collection[str] | None = None,
     ) -> list[tuple[int, Record]]:
-        """What is there, before somebody else adds to it."""
+        """Return the records; then the other writer appends a message."""
         found = await super().read(session_id, start, end, kinds=kinds)
         await self.append(session_id, MessageRecord(Message.user("Wait!")))
         return found
 
 
 def test_first_and_recent():
-    """The two ends apart, touching, and overlapping."""
+    """The two parts are separate, adjacent, or overlapping."""
 
     def shown(first: int, recent: int) -> tuple[Message, ...]:
         return tuple(
@@ -137,7 +138,7 @@ def test_first_and_recent():
 
 
 def test_fork():
-    """Cut at a whole exchange, and in the middle of one."""
+    """The copy ends after a whole exchange, or within one."""
 
     async def forked(length: int) -> tuple[Message, ...]:
         engine = ContextEngine()
@@ -162,7 +163,7 @@ def test_fork():
 
 
 def test_take_back():
-    """Twice, then nothing is left; the journal keeps it all; and not behind somebody's back."""
+    """Questions are hidden one by one, the journal only grows, and a conflict raises."""
 
     async def taken_back() -> None:
         engine = ContextEngine()

@@ -1,10 +1,10 @@
-"""Stage 2: three exercises. Each function waits for you, and has a test below.
+"""Stage 2: three exercises. Write the three functions; each one has a test below.
 
     .venv/bin/python -m pytest docs/exercises/stage2.py
 
-All three tests fail with NotImplementedError until you write the functions; do them one after the
-other (`-k without_guesses` runs only the first). You need nothing but the face of `stage2_output`.
-If you are stuck, look at what `ParseResult` and `Extraction` carry besides the value.
+Each test fails with NotImplementedError until you write its function. Start with the first:
+`-k without_guesses` runs only its test. The exercises use only the public names of
+`stage2_output`. If you are stuck, read the attributes of `ParseResult` and `Extraction`.
 """
 
 import asyncio
@@ -22,35 +22,35 @@ PERSON = {
 
 
 def without_guesses(text: str, schema: dict[str, Any], trusted: Collection[str]) -> ParseResult:
-    """Accept only data that was read without repairs, or with repairs that you trust.
+    """Accept only data that was read without repairs, or with trusted repairs.
 
-    A comma too many is nothing. But is `{"name": Ada}` a string that lost its quotes, or the name
-    of something? Somebody who pays bills may rather ask again.
+    A trailing comma is harmless. But `{"name": Ada}` may contain a string without quotes or the
+    name of a variable. A program that pays bills should request another reply in this case.
 
     Args:
-        text: Anything a model wrote.
-        schema: What the value must be.
+        text: A model's text.
+        schema: The JSON Schema of the value.
         trusted: Names of repairs, such as "trailing_comma".
 
     Returns:
-        The controller's result. If it is a success with a repair that is not trusted, it is a
-        success no more: no data, and one issue of the whole value, with the rule "repair", whose
-        message names these repairs.
+        The controller's result. If it is successful but has repairs that are not trusted, return a
+        failure instead: without data, and with one issue. The issue has the path "", the rule
+        "repair", and a message with the names of these repairs.
     """
     raise NotImplementedError
 
 
 def fields_as_they_come(pieces: Iterable[str]) -> Iterator[tuple[str, Any]]:
-    """Tell each field of the object in a stream once, as soon as it is whole.
+    """Yield each field of the object in a stream once, as soon as it is complete.
 
-    A page that is filled in while the model writes shows a field when it is sure of it. Hint: a
-    field that still grows is not closed.
+    A form that is filled in while the model writes shows a field when its value is final. Hint: a
+    field that may still grow is listed in `open`.
 
     Args:
-        pieces: A reply, piece by piece.
+        pieces: The pieces of a reply, in order.
 
     Yields:
-        Name and value, in the order of the text; never a value that still grows.
+        Name and value, in the order of the text; never an incomplete value.
     """
     raise NotImplementedError
 
@@ -58,17 +58,17 @@ def fields_as_they_come(pieces: Iterable[str]) -> Iterator[tuple[str, Any]]:
 async def ask_with_hints(
     chat: Any, question: str, schema: dict[str, Any], hints: Sequence[str]
 ) -> ParseResult:
-    """Ask for data, and help a little more after each bad reply.
+    """Request data, and add one more hint after each invalid reply.
 
-    Send the question as one user message. After the n-th bad reply append it as an assistant
-    message, and a user message: the feedback, a line break, and the n-th hint. When the hints are
-    used up, ask no more. A reply that was cut off is a bad reply.
+    Send the question as one user message. After the n-th invalid reply, append two messages: the
+    reply as an assistant message, and a user message with the feedback, a line break, and the n-th
+    hint. When all hints are used, send no further request. A truncated reply is invalid.
 
     Args:
-        chat: Takes a list of messages; returns a reply with `content` and `finish_reason`.
-        question: What to ask.
-        schema: What the data must be.
-        hints: From a nudge to the whole solution.
+        chat: Accepts a list of messages; returns a reply with `content` and `finish_reason`.
+        question: The question.
+        schema: The JSON Schema of the data.
+        hints: The hints, from a small one to the complete solution.
 
     Returns:
         The result of the last reply, with the number of `attempts`.
@@ -77,8 +77,7 @@ async def ask_with_hints(
 
 
 def test_without_guesses():
-    """What was mended is trusted by its name; what is wrong anyway stays as the controller says
-    it."""
+    """Untrusted repairs become an issue; other failures are returned unchanged."""
     ada, trusted = {"name": "Ada", "age": 36}, ("trailing_comma", "single_quotes")
     assert without_guesses('{"name": "Ada", "age": 36}', PERSON, ()).data == ada
     assert without_guesses("{'name': 'Ada', \"age\": 36,}", PERSON, trusted).data == ada
@@ -86,10 +85,10 @@ def test_without_guesses():
     guessed = without_guesses('{"name": Ada, age: 36,}', PERSON, trusted)
     assert (guessed.success, guessed.data) == (False, None)
     assert [(issue.path, issue.rule) for issue in guessed.errors] == [("", "repair")]
-    told = feedback(guessed)
-    assert "unquoted_text" in told
-    assert "unquoted_key" in told
-    assert "trailing_comma" not in told
+    message = feedback(guessed)
+    assert "unquoted_text" in message
+    assert "unquoted_key" in message
+    assert "trailing_comma" not in message
 
     wrong = without_guesses('{"name": Ada, "age": "36"}', PERSON, ())
     assert [(issue.path, issue.rule) for issue in wrong.errors] == [("/age", "type")]
@@ -97,8 +96,7 @@ def test_without_guesses():
 
 
 def test_fields_as_they_come():
-    """However the text is cut, a field comes when its end has been read, and what is never closed
-    never comes."""
+    """A field is yielded when its end has arrived, for every size of the pieces."""
     text = 'So: {"name": "Ada \\u2764", "ships": [{"n": 1}, {}], "age": 36, "note": "a, b"} Done.'
     fields = [("name", "Ada ❤"), ("ships", [{"n": 1}, {}]), ("age", 36), ("note", "a, b")]
     for size in (1, 7, 1000):
@@ -112,18 +110,18 @@ def test_fields_as_they_come():
             read.append(letter)
             yield letter
 
-    came = {name: "".join(read) for name, _ in fields_as_they_come(letters())}
-    assert came["name"] == 'So: {"name": "Ada \\u2764"'
-    assert came["ships"].endswith('"ships": [{"n": 1}, {}]')
-    assert came["age"].endswith('"age": 36,')  # it could have become 360
+    text_at = {name: "".join(read) for name, _ in fields_as_they_come(letters())}
+    assert text_at["name"] == 'So: {"name": "Ada \\u2764"'
+    assert text_at["ships"].endswith('"ships": [{"n": 1}, {}]')
+    assert text_at["age"].endswith('"age": 36,')  # without the comma, it may become 360
 
-    cut_off = text[: text.index("}") + 3]  # in the middle of the ships
+    cut_off = text[: text.index("}") + 3]  # inside the array "ships"
     assert [*fields_as_they_come([cut_off])] == fields[:1]
     assert [*fields_as_they_come(["I would rather ", "not say."])] == []
 
 
 def test_ask_with_hints():
-    """Each hint follows its feedback; when the hints are used up, the last result counts."""
+    """Each hint follows its feedback; without further hints, the last result is returned."""
     hints = ["Age is a number.", 'Write {"name": "Ada", "age": 36}.']
     bad = '{"name": "Ada", "age": "36"}'
 

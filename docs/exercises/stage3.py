@@ -1,11 +1,13 @@
-"""Stage 3: three exercises. Each function waits for you, and has a test below.
+"""Stage 3: three exercises. Write the body of each function; each has a test below.
 
     .venv/bin/python -m pytest docs/exercises/stage3.py
 
-All three tests fail with NotImplementedError until you write the functions; do them one after the
-other (`-k booking` runs only the first). You need the faces of `stage0_gateway` and `stage3_tools`.
-For the third, keep `stage3_tools/dialects/prompt.py` open: your dialect does the same three things
-with other words.
+All three tests fail with NotImplementedError until the functions are written. Write one after the
+other; `-k booking` runs only the test of the first. The public names of `stage0_gateway` and
+`stage3_tools` are sufficient. For the third exercise, read `stage3_tools/dialects/prompt.py`: your
+dialect has the same three methods with another format.
+
+The solutions are in `tests/docs/solutions/stage3.py`.
 """
 
 import asyncio
@@ -30,67 +32,67 @@ from stage3_tools import (
 
 
 def make_booking_tool(free: dict[str, int]) -> Tool:
-    """A tool `book_seats(show: str, seats: int)` that checks what no schema can say.
+    """Create a tool `book_seats(show: str, seats: int)` that checks more than a schema can.
 
-    It takes the seats off `free` and returns {"show": …, "booked": …, "left": …}. Otherwise it
-    books nothing and raises a `ToolError` whose hint lets the model do better:
+    A valid call subtracts the seats from `free` and returns {"show": …, "booked": …, "left": …}.
+    An invalid call books nothing and raises a `ToolError` whose hint helps the model:
 
-    - an unknown show: kind "not_found", the hint names the shows there are;
-    - fewer than 1 seat, or more than are free: kind "validation", the hint says how many can be
-    booked.
+    - an unknown show: kind "not_found"; the hint lists the known shows;
+    - fewer than 1 seat, or more than are free: kind "validation"; the hint contains the number of
+      seats that can be booked.
 
     Args:
-        free: Seats by show; the tool changes it.
+        free: Free seats by show; the tool changes it.
     """
     raise NotImplementedError
 
 
 def storyteller(tell: Callable[[str], None]) -> Callable[[LoopEvent], None]:
-    """An `on_event` listener that tells each run in one line.
+    """Create an `on_event` listener that reports each run in one line.
 
-    It collects while the run goes on, and calls `tell` once, when the run is over, with the steps
-    joined by " > ". A step is, in the order of the events:
+    The listener collects the steps of a run. At the end of the run, it calls `tell` once with the
+    steps joined by " > ". The steps, in the order of the events:
 
     - "get_weather ok" for a result, or "get_weather failed (validation)" with the kind of the
-    error;
-    - "not understood" where the model got feedback;
+      error;
+    - "not understood" for feedback to the model;
     - at the end the status, with the reply if there is one: "completed: It is warm." or
-    "parse_failed".
+      "parse_failed".
 
-    One listener may hear several runs, one after the other.
+    One listener may receive the events of several runs, one after the other.
 
     Args:
-        tell: Takes the line.
+        tell: Called with the line of a run.
     """
     raise NotImplementedError
 
 
 def make_line_dialect() -> Dialect:
-    """A dialect of two lines: the model writes `CALL name {json}` or `SAY text`, and nothing else.
+    """Create a dialect in which the model writes one line: `CALL name {json}` or `SAY text`.
 
-    - `describe`: some words on the two lines, and each tool's name and description.
-    - `render`: one system message (the history's own, then the description); a tool message becomes
-    the user
-      message `RESULT name: text`; an assistant message becomes the line that the model would write
-      for it.
-    - `read`: `ToolCalls`, `FinalReply`, or `InvalidReply` with feedback that says what to write.
+    - `describe` explains the two lines and lists each tool's name and description.
+    - `render` returns one system message (the system text of the history, then the description). A
+      tool message becomes the user message `RESULT name: text`. An assistant message becomes the
+      line that the model would write for it.
+    - `read` returns `ToolCalls`, `FinalReply`, or `InvalidReply` with feedback that explains the
+      two lines.
 
-    What is stored must be the same as in any other dialect: calls as `tool_calls`, a reply as its
-    text.
+    The stored messages are the same as in every other dialect: calls as `tool_calls`, a reply as
+    its text.
     """
     raise NotImplementedError
 
 
 @tool(effect="read")
 def get_weather(city: str) -> dict[str, str | int]:
-    """Tell the current weather in a city (invented data)."""
+    """Return the current weather in a city (invented data)."""
     return {"city": city, "temp": 22}
 
 
 def run_script(
     replies: Iterable[str], registry: ToolRegistry, options: ToolLoopOptions
 ) -> tuple[ToolLoopResult, list[Message]]:
-    """Run the loop with a scripted model; returns the result and what is stored."""
+    """Run the loop with a scripted model; return the result and the stored messages."""
 
     async def run() -> tuple[ToolLoopResult, list[Message]]:
         async with Gateway("openai:any", transport=ScriptedModel(replies)) as gateway:
@@ -104,12 +106,12 @@ def run_script(
 
 
 def test_make_booking_tool():
-    """Three wishes are refused with a hint; the fourth is booked, and only that one."""
+    """Three calls fail with a hint; only the fourth call books seats."""
     free = {"Hamlet": 3, "Faust": 0}
-    wishes = [("Macbeth", 2), ("Hamlet", 5), ("Hamlet", -1), ("Hamlet", 2)]
+    orders = [("Macbeth", 2), ("Hamlet", 5), ("Hamlet", -1), ("Hamlet", 2)]
     replies = [
         json.dumps({"tool": "book_seats", "arguments": {"show": show, "seats": seats}})
-        for show, seats in wishes
+        for show, seats in orders
     ]
     replies.append('{"tool": null, "reply": "Two seats."}')
     result, _ = run_script(replies, ToolRegistry(make_booking_tool(free)), ToolLoopOptions())
@@ -128,9 +130,9 @@ def test_make_booking_tool():
 
 
 def test_storyteller():
-    """Two runs, two lines: one with every kind of step, one that came to nothing."""
-    told: list[str] = []
-    options = ToolLoopOptions(on_event=storyteller(told.append))
+    """Two runs result in two lines: one has every kind of step, the other has no reply."""
+    lines: list[str] = []
+    options = ToolLoopOptions(on_event=storyteller(lines.append))
     registry = ToolRegistry(get_weather)
     calls = [
         json.dumps({"tool": "get_weather", "arguments": {name: "Rome"}})
@@ -138,7 +140,7 @@ def test_storyteller():
     ]
     run_script([*calls, "Warm!", '{"tool": null, "reply": "It is warm."}'], registry, options)
     run_script(["No!"] * 3, registry, options)
-    assert told == [
+    assert lines == [
         "get_weather failed (validation) > get_weather ok > not understood > "
         "completed: It is warm.",
         "not understood > not understood > not understood > parse_failed",
@@ -146,7 +148,7 @@ def test_storyteller():
 
 
 def test_make_line_dialect():
-    """Other words to the model, the same history; and a reply that is neither line is put right."""
+    """The format differs, the history is the same, and an invalid reply leads to feedback."""
     registry = ToolRegistry(get_weather)
     mine = ToolLoopOptions(dialect=make_line_dialect())
     lines = ['CALL get_weather {"city": "Rome"}', "SAY It is 22 degrees."]

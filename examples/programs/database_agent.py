@@ -24,7 +24,7 @@ class Database:
         self.path = path
 
     def tools(self) -> list[Any]:
-        """Two tools that read, one that needs approval, one that may be repeated."""
+        """Two read tools, one write tool that needs approval, one idempotent export."""
         read = tool(effect="read")
         insert = tool(needs_approval=True)(self.insert_row)
         export = tool(effect="idempotent")(self.export_csv)

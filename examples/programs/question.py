@@ -1,4 +1,4 @@
-"""Answer one question with two functions, in the loop of the framework.
+"""Answer one question with two functions as tools, in the agent loop.
 
 python examples/programs/question.py
 """

@@ -1,4 +1,4 @@
-"""Answer one question step by step, and look at each reply before its tools run.
+"""Run the agent loop step by step, and print each reply before its tools run.
 
 python examples/programs/step_by_step.py
 """
@@ -22,8 +22,8 @@ async def add(a: int, b: int) -> str:
     """Add two numbers.
 
     Args:
-        a: First.
-        b: Second.
+        a: The first number.
+        b: The second number.
     """
     return str(a + b)
 

@@ -1,4 +1,4 @@
-"""Answer a question with a value of a type instead of a text.
+"""Answer a question with a typed value instead of text (structured output).
 
 python examples/programs/typed_answer.py
 """
@@ -11,7 +11,7 @@ from stage3_tools import ask
 
 
 class Weather(BaseModel):
-    """The answer."""
+    """The typed reply."""
 
     city: str
     temp: int
@@ -25,7 +25,7 @@ def get_weather(city: str) -> dict[str, object]:
 async def main() -> None:
     result = await ask("How is the weather in Rome?", tools=[get_weather], output_type=Weather)
     weather: Weather = result.output
-    print(f"{weather.temp} degrees in {weather.city}; the JSON was {result.reply}")
+    print(f"{weather.temp} degrees in {weather.city}; JSON: {result.reply}")
 
 
 asyncio.run(main())

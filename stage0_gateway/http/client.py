@@ -61,7 +61,7 @@ class HttpClient:
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
         """Send a JSON body, and return the response, of any status, when its head arrived."""
-        loop, timeouts, host = asyncio.get_running_loop(), self._timeouts, ""
+        loop, timeouts = asyncio.get_running_loop(), self._timeouts
         if self._loop is not loop:  # connections belong to the event loop that opened them
             self._open_transport(loop)
         transport, slots = self._transport, self._slots
@@ -75,7 +75,7 @@ class HttpClient:
             if (head := self._heads.get(key)) is None:  # parsing takes longer than sending
                 head = QuietRequest("POST", url, headers={**_HEADERS, **headers})
                 self._heads[key] = head
-            host, stream = head.url.host, httpx.ByteStream(body)
+            stream = httpx.ByteStream(body)
             request = QuietRequest("POST", head.url, headers=head.headers, stream=stream)
             request.headers["Content-Length"] = str(len(body))
             request.read()
@@ -83,11 +83,11 @@ class HttpClient:
             async with asyncio.timeout_at(deadline):
                 response = await transport.handle_async_request(request)
             max_bytes, release = self._max_reply_bytes, slots.release
-            return HttpResponse(response, host, timeouts, deadline, max_bytes, release)
+            return HttpResponse(response, url, timeouts, deadline, max_bytes, release)
         except BaseException as error:
             slots.release()
             if isinstance(error, LIBRARY_ERRORS):
-                raise gateway_error(error, host, timeouts) from error
+                raise gateway_error(error, url, timeouts) from error
             raise
 
     def _open_transport(self, loop: asyncio.AbstractEventLoop) -> None:

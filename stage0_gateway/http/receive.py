@@ -9,10 +9,12 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 from stage0_gateway.errors import GatewayError, MalformedResponse
 from stage0_gateway.http.client import HttpClient
 from stage0_gateway.http.encode import EncodedRequest
+from stage0_gateway.http.endpoint import PROVIDERS
 from stage0_gateway.http.redaction import redact_response
 from stage0_gateway.json_fields import parse_json
 from stage0_gateway.response import ChatResponse
@@ -20,6 +22,9 @@ from stage0_gateway.wire.error_body import error_for_body, error_message
 
 Complete = Callable[[ChatResponse], ChatResponse]
 """Adds the cost to a complete reply, and reports it."""
+
+_WRONG_URL = (301, 302, 303, 307, 308, 404, 405)
+"""Statuses that a wrong base URL causes; their errors name the requested URL."""
 
 
 async def receive(
@@ -33,7 +38,7 @@ async def receive(
     finally:
         await response.aclose()
     if response.status != 200:
-        raise response_error(response.status, response.headers, content)
+        raise response_error(response.status, response.headers, content, encoded)
     body = parse_json(content)
     if not isinstance(body, dict):
         text = error_message(_json_or_text(content))
@@ -45,12 +50,28 @@ async def receive(
     return complete(redact_response(reader.decode_whole(body), endpoint.secrets))
 
 
-def response_error(status: int, headers: Mapping[str, str], content: bytes) -> GatewayError:
+def response_error(
+    status: int, headers: Mapping[str, str], content: bytes, encoded: EncodedRequest
+) -> GatewayError:
     """Return the error for a response with a status other than 200."""
     error = error_for_body(status, _json_or_text(content), retry_after(headers))
     if (advice := headers.get("x-should-retry")) in ("true", "false"):
         error.retryable = advice == "true"
+    if status in _WRONG_URL:
+        error.args = (f"{error} {_requested_url(encoded)}",)
     return error
+
+
+def _requested_url(encoded: EncodedRequest) -> str:
+    """Return a sentence with the URL of a request, and advice if its base URL has no path."""
+    endpoint, parts = encoded.endpoint, urlsplit(encoded.public_url)
+    text = f"The requested URL was {encoded.public_url}."
+    paths = (endpoint.wire.path(endpoint.model, stream=stream) for stream in (False, True))
+    if parts.path in {path.partition("?")[0] for path in paths}:
+        version = PROVIDERS[endpoint.provider].base_url.rpartition("/")[2]
+        server = f"{parts.scheme}://{parts.netloc}"
+        text += f" The base URL has no path; most servers need one, such as {server}/{version}."
+    return text
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

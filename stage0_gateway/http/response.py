@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 from typing import cast
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -58,7 +59,7 @@ class HttpResponse:
 
     Args:
         response: The HTTP library's response; its body was not read.
-        host: The server, for error messages.
+        url: The requested URL; error messages name its host and port.
         timeouts: The time limits of the request.
         deadline: The end of `timeouts.total` on the event loop's clock; None is never.
         max_bytes: The maximum size of the body.
@@ -68,7 +69,7 @@ class HttpResponse:
     def __init__(
         self,
         response: httpx.Response,
-        host: str,
+        url: str,
         timeouts: Timeouts,
         deadline: float | None,
         max_bytes: int,
@@ -76,7 +77,7 @@ class HttpResponse:
     ) -> None:
         self.status = response.status_code
         self.headers: Mapping[str, str] = response.headers
-        self._response, self._host, self._timeouts = response, host, timeouts
+        self._response, self._url, self._timeouts = response, url, timeouts
         self._deadline, self._max_bytes, self._on_close = deadline, max_bytes, on_close
         # From this time on, a wait of `timeouts.read` may exceed the deadline.
         self._timer_from = inf if deadline is None else deadline - (timeouts.read or inf)
@@ -97,7 +98,7 @@ class HttpResponse:
             async with asyncio.timeout_at(self._deadline):
                 return await self._next_chunk()
         except LIBRARY_ERRORS as error:
-            raise gateway_error(error, self._host, self._timeouts) from error
+            raise gateway_error(error, self._url, self._timeouts) from error
 
     async def _next_chunk(self) -> bytes:
         async for chunk in self._body:
@@ -119,14 +120,14 @@ class HttpResponse:
 
     def _too_large(self) -> MalformedResponse:
         return MalformedResponse(
-            f"{self._host} sent a reply of more than {self._max_bytes:,} bytes. "
+            f"{_server(self._url)} sent a reply of more than {self._max_bytes:,} bytes. "
             "To accept it, pass a larger max_reply_bytes=… to Gateway.",
             status=self.status,
         )
 
     def _unreadable(self) -> str:
         return (
-            f"The body of this reply from {self._host} has the content encoding "
+            f"The body of this reply from {_server(self._url)} has the content encoding "
             f"{self._encoding!r}, which was not requested."
         )
 
@@ -146,24 +147,40 @@ class HttpResponse:
             self._on_close()
 
 
-def gateway_error(error: Exception, host: str, timeouts: Timeouts) -> GatewayError:
-    """Convert one of `LIBRARY_ERRORS` to a `GatewayError`."""
+def gateway_error(error: Exception, url: str, timeouts: Timeouts) -> GatewayError:
+    """Convert one of `LIBRARY_ERRORS` to a `GatewayError` that names the server."""
     reason = str(error) or type(error).__name__
+    if isinstance(error, (httpx.InvalidURL, httpx.UnsupportedProtocol, UnicodeError)):
+        return ConfigurationError(f"The base URL cannot be used: {reason}.")
+    server = _server(url)
     match error:
         case TimeoutError():
-            return RequestTimeout(f"No complete reply within {timeouts.total} s. Raise timeout=…")
-        case httpx.InvalidURL() | httpx.UnsupportedProtocol() | UnicodeError():
-            return ConfigurationError(f"The base URL cannot be used: {reason}.")
+            return RequestTimeout(
+                f"No complete reply from {server} within {timeouts.total} s. Raise timeout=…"
+            )
         case httpx.ConnectTimeout():
             return RequestTimeout(
-                f"{host} did not accept the connection in time. Is it up? Raise timeout=…"
+                f"{_address(url)} did not accept the connection in time. Is it up? Raise timeout=…"
             )
         case httpx.TimeoutException():
             return RequestTimeout(
-                f"{host} stopped responding before the reply was complete. Raise timeout=…"
+                f"{server} stopped responding before the reply was complete. Raise timeout=…"
             )
         case httpx.ConnectError():
             return ConnectionFailed(
-                f"Could not connect to {host} ({reason}). Check the base URL, and that it is up."
+                f"Could not connect to {_address(url)} ({reason}). "
+                "Check the base URL, and that the server is up."
             )
-    return ConnectionFailed(f"The connection to {host} broke ({reason}).")
+    return ConnectionFailed(f"The connection to {server} broke ({reason}).")
+
+
+def _server(url: str) -> str:
+    """Return the host of a URL, and its port if the URL contains one."""
+    return urlsplit(url).netloc.rpartition("@")[2].rstrip(":")
+
+
+def _address(url: str) -> str:
+    """Return the host and the port of a URL."""
+    parts = urlsplit(url)
+    default_port = 443 if parts.scheme == "https" else 80
+    return _server(url) if parts.port else f"{_server(url)}:{default_port}"

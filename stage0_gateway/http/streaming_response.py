@@ -54,7 +54,7 @@ async def open_stream(
     try:
         if response.status != 200:
             content = await response.read()
-            raise response_error(response.status, response.headers, content)
+            raise response_error(response.status, response.headers, content, encoded)
         reply = StreamingResponse(response, encoded, attempt, complete)
         await reply.read_start()
     except BaseException:

@@ -101,7 +101,7 @@ def write_json(value: Any) -> str:
 def _is_question(message: Message) -> bool:
     text = message.text
     is_from_program = text.startswith(_FEEDBACK) or _RESULT.match(text) or _RESULT_FILE.match(text)
-    return message.role == "user" and not is_from_program
+    return message.role == "user" and bool(text.strip()) and not is_from_program
 
 
 def _next_call_id(messages: tuple[Message, ...]) -> str:

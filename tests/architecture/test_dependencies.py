@@ -19,7 +19,7 @@ PART_OF = {"pydantic-core": "pydantic"}  # released together; pydantic pins its 
 
 
 def names(requirements: list[str]) -> set[str]:
-    """The normalized names of distributions."""
+    """Return the normalized names of the distributions in a list of requirements."""
     return {normalized(re.match(r"[\w.-]+", each)[0]) for each in requirements}
 
 
@@ -28,7 +28,7 @@ def normalized(name: str) -> str:
 
 
 def imported(source: str) -> set[str]:
-    """The top-level modules that a source imports, also inside functions."""
+    """Return the top-level modules that a source imports, also inside functions."""
     modules = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -40,12 +40,12 @@ def imported(source: str) -> set[str]:
 
 @cache
 def installed() -> Mapping[str, list[str]]:
-    """The distributions that provide each importable module."""
+    """Return the distributions that provide each importable module."""
     return packages_distributions()
 
 
 def undeclared(source: str, declared: set[str]) -> set[str]:
-    """The imported modules that no declared distribution provides."""
+    """Return the imported modules that no declared distribution provides."""
     providers = installed()
 
     def is_declared(module: str) -> bool:
@@ -71,8 +71,8 @@ def test_an_undeclared_import_is_found():
     assert undeclared(source, {"httpx"}) == {"hypothesis"}
 
 
-def test_the_core_has_four_packages_and_at_most_five_small_ones():
+def test_the_required_distributions_are_four_and_five_small_ones():
     small = {"sniffio", "stamina", "griffelib", "regex", "typing-extensions"}
-    brought_by_jsonschema = {"referencing", "jsonschema-specifications"}
-    core = names(PROJECT["dependencies"]) - brought_by_jsonschema
+    installed_with_jsonschema = {"referencing", "jsonschema-specifications"}
+    core = names(PROJECT["dependencies"]) - installed_with_jsonschema
     assert core == {"pydantic", "jsonschema", "httpx", "tiktoken"} | small

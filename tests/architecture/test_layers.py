@@ -1,12 +1,12 @@
-"""The stages and their rooms import each other in one direction only, as one table says.
+"""Stages and rooms import each other in one direction only; the table `LAYERS` defines it.
 
     values          errors, messages, results: they import only values
     core            rooms and modules that import values, and what is listed before them
     orchestrators   modules that combine the core; import order is reading order
-    entry           rooms that use orchestrators; the face exports them, or a method loads them
+    entry           rooms that use orchestrators; the package exports them, or a method loads them
 
 All imports count, also those for type checkers and those inside functions. The checks are functions
-of a folder and a table, so that the tests can also plant a violation and see it found.
+of a folder and a table, so the tests can also verify that a planted violation is found.
 """
 
 import ast
@@ -76,13 +76,13 @@ def order(table):
 
 
 def modules(stage: Path) -> dict[str, Path]:
-    """The modules of a stage by their dotted names; a room's `__init__` holds only a docstring."""
+    """Return the modules of a stage by dotted name, without the `__init__` modules."""
     files = (path for path in stage.rglob("*.py") if path.stem != "__init__")
     return {".".join(path.relative_to(stage.parent).with_suffix("").parts): path for path in files}
 
 
 def imports(path: Path) -> Iterator[tuple[str, bool]]:
-    """The dotted name of each import, and whether it is inside a function."""
+    """Yield the dotted name of each import, and whether it is inside a function."""
     yield from _imports(ast.parse(path.read_text()), inside=False)
 
 
@@ -98,13 +98,13 @@ def _imports(node: ast.AST, inside: bool) -> Iterator[tuple[str, bool]]:
 
 
 def unit_of(module: str) -> str:
-    """The top-level module or the room that a module belongs to."""
+    """Return the top-level module or the room of a module."""
     parts = module.split(".")
     return parts[1] if len(parts) == 2 else f"{parts[1]}/"
 
 
 def problems(root: Path, stage: str, table: dict[str, list[str]], lazy=LAZY) -> list[str]:
-    """Every violation of the rules in a stage."""
+    """Return every violation of the rules in a stage."""
     known, units = modules(root / stage), order(table)
     present = {unit_of(name) for name in known}
     found = [f"{unit} is not in the table" for unit in sorted(present - set(units))]
@@ -117,7 +117,7 @@ def problems(root: Path, stage: str, table: dict[str, list[str]], lazy=LAZY) -> 
             elif imported.split(".")[0] != stage:
                 found += foreign(stage, table, name, imported)
             elif (target := target_of(imported, known)) is None:
-                found.append(f"{name} imports {imported} from a face or a room's __init__")
+                found.append(f"{name} imports {imported} from an __init__ module")
             elif not (inside and (name, unit_of(target)) in lazy):
                 graph[name].add(target)
                 found += misplaced(units, name, unit_of(target), inside)
@@ -129,21 +129,21 @@ def problems(root: Path, stage: str, table: dict[str, list[str]], lazy=LAZY) -> 
 
 
 def target_of(imported: str, known: dict[str, Path]) -> str | None:
-    """The module of the stage that an import names, directly or by a name in it."""
+    """Return the module of the stage that an import refers to, or None."""
     return next((each for each in (imported, imported.rpartition(".")[0]) if each in known), None)
 
 
 def foreign(stage: str, table: dict[str, list[str]], name: str, imported: str) -> Iterator[str]:
-    """The violation of an import of another stage."""
+    """Yield the violation of an import of another stage."""
     top, *middle = imported.split(".")[:-1] or [imported]
     if top in LAYERS and top not in table["stages"]:
-        yield f"{name} imports {top}, which {stage} must not know"
+        yield f"{name} imports {top}, which {stage} must not import"
     elif top in LAYERS and middle:
-        yield f"{name} imports {imported} and not the face of {top}"
+        yield f"{name} imports {imported} instead of the package {top}"
 
 
 def misplaced(units: list[str], name: str, other: str, inside: bool) -> Iterator[str]:
-    """The violation of an import within a stage."""
+    """Yield the violation of an import within a stage."""
     unit = unit_of(name)
     if inside and other != unit:
         yield f"{name} imports {other} inside a function"
@@ -152,7 +152,7 @@ def misplaced(units: list[str], name: str, other: str, inside: bool) -> Iterator
 
 
 def listed(docstring: str, heading: str) -> list[str]:
-    """The names that a docstring lists under a heading, in order."""
+    """Return the names in a section of a docstring, in order."""
     section = re.search(rf"^{heading}\n((?:(?: +\S.*)?\n?)+)", docstring, re.MULTILINE)
     return re.findall(r"^    (\S+) {2,}\S", section[1], re.MULTILINE) if section else []
 
@@ -167,10 +167,12 @@ def test_imports_point_in_the_direction_of_the_table(stage):
 
 
 @pytest.mark.parametrize("stage", LAYERS)
-def test_a_face_lists_the_top_level_in_reading_order_and_every_room(stage):
-    face, units = docstring_of(ROOT / stage / "__init__.py"), order(LAYERS[stage])
-    assert listed(face, "Reading order:") == [unit for unit in units if not unit.endswith("/")]
-    assert sorted(listed(face, "Rooms:")) == sorted(unit for unit in units if unit.endswith("/"))
+def test_a_package_lists_its_top_level_in_reading_order_and_its_rooms(stage):
+    docstring, units = docstring_of(ROOT / stage / "__init__.py"), order(LAYERS[stage])
+    assert listed(docstring, "Reading order:") == [unit for unit in units if not unit.endswith("/")]
+    assert sorted(listed(docstring, "Rooms:")) == sorted(
+        unit for unit in units if unit.endswith("/")
+    )
 
 
 @pytest.mark.parametrize("stage", LAYERS)
@@ -185,7 +187,7 @@ def test_a_room_lists_its_modules_and_holds_no_code(stage):
 
 
 @pytest.mark.parametrize("stage", LAYERS)
-def test_a_face_exports_every_name_that_it_imports_from_its_stage(stage):
+def test_a_package_exports_every_name_that_it_imports_from_its_stage(stage):
     """`from module import Name as Name` is the form in which type checkers accept an export."""
     tree = ast.parse((ROOT / stage / "__init__.py").read_text())
     found = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
@@ -202,7 +204,7 @@ def test_a_face_exports_every_name_that_it_imports_from_its_stage(stage):
 @pytest.mark.parametrize(
     "path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name
 )
-def test_examples_use_the_faces_only(path):
+def test_examples_import_names_from_the_packages_only(path):
     found = [name for name, _ in imports(path) if name.split(".")[0] in LAYERS]
     assert found
     assert [name for name in found if name.count(".") > 1] == []
@@ -216,9 +218,9 @@ def test_only_two_modules_open_connections(stage):
 
 
 @pytest.mark.parametrize("stage", LAYERS)
-def test_every_module_states_what_it_does(stage):
-    silent = [p.name for p in (ROOT / stage).rglob("*.py") if len(docstring_of(p)) < 40]
-    assert silent == []
+def test_every_module_has_a_docstring(stage):
+    missing = [p.name for p in (ROOT / stage).rglob("*.py") if len(docstring_of(p)) < 40]
+    assert missing == []
 
 
 @pytest.mark.parametrize("stage", LAYERS)
@@ -241,8 +243,8 @@ TABLE = {
     "orchestrators": ["second"],
     "entry": ["last/"],
 }
-SOUND = {
-    "__init__": '"""A face."""\n',
+VALID = {
+    "__init__": '"""A package."""\n',
     "first": "",
     "room/__init__": "",
     "room/inner": "from stage1_context.first import x\n",
@@ -253,15 +255,15 @@ SOUND = {
 
 
 def plant(root: Path, **files: str) -> Path:
-    """A sound stage1_context with the given files instead of its own."""
-    for name, text in {**SOUND, **files}.items():
+    """Write a valid stage1_context, with some files replaced."""
+    for name, text in {**VALID, **files}.items():
         path = root / "stage1_context" / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     return root
 
 
-def test_a_sound_stage_has_no_problems(tmp_path):
+def test_a_valid_stage_has_no_problems(tmp_path):
     assert problems(plant(tmp_path), "stage1_context", TABLE) == []
 
 
@@ -271,9 +273,9 @@ def test_a_sound_stage_has_no_problems(tmp_path):
         ("third", "", "third is not in the table"),
         ("first", "from stage1_context.second import y\n", "imports second, which is listed after"),
         ("first", "from stage1_context import second\n", "imports second, which is listed after"),
-        ("first", "from stage1_context import name\n", "from a face or a room's __init__"),
+        ("first", "from stage1_context import name\n", "from an __init__ module"),
         ("first", "import stage3_tools\n", "imports stage3_tools, which stage1_context must not"),
-        ("first", "from stage0_gateway.messages import Message\n", "and not the face of stage0"),
+        ("first", "from stage0_gateway.messages import Message\n", "instead of the package stage0"),
         ("first", "from . import second\n", "first uses a relative import"),
         (
             "first",
@@ -285,7 +287,7 @@ def test_a_sound_stage_has_no_problems(tmp_path):
             "def f():\n    from stage1_context.last.entry import y\n",
             "second imports last/ inside a function",
         ),
-        ("room/other", "from stage1_context.room.third import y\n", "from a face or a room's"),
+        ("room/other", "from stage1_context.room.third import y\n", "from an __init__ module"),
     ],
 )
 def test_a_planted_violation_is_found(tmp_path, name, text, found):

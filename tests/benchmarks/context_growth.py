@@ -1,11 +1,11 @@
-"""What a turn costs after 10,000 messages, beside what it costs after 100: `ContextEngine`, in
-memory and in SQLite.
+"""Cost of a turn after 10,000 messages, compared with a turn after 100: `ContextEngine`, in memory
+and in SQLite.
 
     python tests/benchmarks/context_growth.py [rounds]
 
-A turn adds a message and asks for the next request. In each round both sessions are made anew,
-opened, and take a few turns that do not count; of those that do, in turns, the median is a round's
-figure. Opening a session is counted apart: a new engine's first request.
+A turn adds a message and builds the next request. Each round creates and opens both sessions and
+runs a few warm-up turns. Measured turns of both alternate, and their median is the round's figure.
+Opening a session is measured separately: it is the first request of a new engine.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-import talk
+import conversation
 from loopback import at_most, rounds_asked_for, table
 
 from stage0_gateway import Message
@@ -39,7 +39,7 @@ _BAR = 1.5
 
 @dataclass
 class Session:
-    """A session of some length, and what was measured on it, in seconds."""
+    """A session of some length, and its measurements in seconds."""
 
     engine: ContextEngine
     id: str
@@ -48,7 +48,7 @@ class Session:
     messages_for_request: list[float] = field(default_factory=list)
 
     async def turn(self, message: Message) -> None:
-        """Add a message, ask for the next request."""
+        """Add a message and build the next request."""
         begun = time.perf_counter()
         await self.engine.add_message(self.id, message)
         added = time.perf_counter()
@@ -59,13 +59,13 @@ class Session:
 
 
 async def opened(store: SessionStore, size: int) -> Session:
-    """A session of this length, after its first request."""
+    """Return a session of this length, after its first request."""
     maker = ContextEngine(store=store)
     session = Session(ContextEngine(store=store, window=_WINDOW), await maker.create_session())
-    await store.append(session.id, *map(MessageRecord, talk.messages(size)))
+    await store.append(session.id, *map(MessageRecord, conversation.messages(size)))
     await store.info(
         session.id
-    )  # what so large an append leaves to be done is done before the clock runs
+    )  # follow-up work of the large append is done before the measurement
     begun = time.perf_counter()
     await session.engine.messages_for_request(session.id)
     session.opening = time.perf_counter() - begun
@@ -73,9 +73,9 @@ async def opened(store: SessionStore, size: int) -> Session:
 
 
 async def one_round(store: SessionStore) -> dict[str, list[float]]:
-    """What each thing took at each size."""
+    """Return the durations of each operation at each size."""
     sessions = [await opened(store, size) for size in _SIZES]
-    for message in islice(talk.talk(), _TURNS + _UNCOUNTED):
+    for message in islice(conversation.conversation(), _TURNS + _UNCOUNTED):
         for session in sessions:
             await session.turn(message)
     counted = slice(_UNCOUNTED, None)
@@ -89,7 +89,7 @@ async def one_round(store: SessionStore) -> dict[str, list[float]]:
 
 
 async def measure(make: Callable[[], SessionStore], rounds: int) -> list[dict[str, list[float]]]:
-    """All rounds with one kind of store, after one that does not count."""
+    """Run all rounds with one kind of store, after a warm-up round."""
     store = make()
     try:
         return [await one_round(store) for _ in range(rounds + 1)][1:]
@@ -98,7 +98,7 @@ async def measure(make: Callable[[], SessionStore], rounds: int) -> list[dict[st
 
 
 def rows(store: str, measured: list[dict[str, list[float]]]) -> list[tuple[str, ...]]:
-    """A line of the table for each thing."""
+    """Return one table row per operation."""
     lines: list[tuple[str, ...]] = []
     for name in measured[0]:
         few, many = (statistics.median(each[name][size] for each in measured) for size in (0, 1))

@@ -1,13 +1,12 @@
-"""How much memory a session takes that is opened among 1,000 with 1,000,000 messages, in a SQLite
-file.
+"""Memory of a session that is opened among 1,000 sessions with 1,000,000 messages in a SQLite file.
 
     python tests/benchmarks/context_memory.py
 
-A new process opens the file and one session of it, asks for the next request, and compares what
-that took with what the request's messages take, texts included. What Python allocates is traced, at
-its peak. What the process grew by (memory of its own, from Linux's /proc) also counts SQLite's
-pages and the stack of its thread: for the first session, which pays for SQLite itself, and for each
-of 20 more. The same with a file that holds one session only shows whether the others matter.
+A new process opens the file and one session, builds the next request, and compares the memory used
+with the size of the request's messages, texts included. The peak of Python's allocations is traced.
+The growth of the process (its private memory, from Linux's /proc) includes SQLite's pages and the
+stack of its thread. It is measured for the first session, which includes loading SQLite, and for 20
+more. A file with a single session shows whether the other sessions matter.
 """
 
 import asyncio
@@ -19,7 +18,7 @@ import tracemalloc
 from itertools import islice
 from pathlib import Path
 
-import talk
+import conversation
 from loopback import at_most, table
 
 from stage0_gateway import Message
@@ -36,10 +35,11 @@ _BAR = 20.0
 
 
 async def fill(path: Path, sessions: int) -> None:
-    """Write so many sessions of short messages."""
+    """Write this number of sessions with short messages."""
     store = SqliteStore(path)
     records = [
-        MessageRecord(Message.user(each.text[:60])) for each in islice(talk.talk(), _MESSAGES)
+        MessageRecord(Message.user(each.text[:60]))
+        for each in islice(conversation.conversation(), _MESSAGES)
     ]
     for number in range(sessions):
         await store.create(f"session {number}", *records)
@@ -47,7 +47,7 @@ async def fill(path: Path, sessions: int) -> None:
 
 
 async def measure(path: str, window: str, sessions: int) -> dict[str, float]:
-    """In a new process: what opening took, in bytes."""
+    """Return the memory growth in bytes; runs in a new process."""
     before = private_memory()
     async with ContextEngine(store=SqliteStore(path), window=_WINDOWS[window]) as engine:
         request = await engine.messages_for_request(f"session {sessions // 2}")
@@ -59,7 +59,7 @@ async def measure(path: str, window: str, sessions: int) -> dict[str, float]:
 
 
 async def trace(path: str, window: str, sessions: int) -> dict[str, float]:
-    """The same for what Python allocates, which tracing makes more of."""
+    """Return the peak of Python's allocations, which tracing increases a little."""
     tracemalloc.start()
     async with ContextEngine(store=SqliteStore(path), window=_WINDOWS[window]) as engine:
         await engine.messages_for_request(f"session {sessions // 2}")
@@ -67,7 +67,7 @@ async def trace(path: str, window: str, sessions: int) -> dict[str, float]:
 
 
 def private_memory() -> int:
-    """What this process holds for itself alone, in bytes."""
+    """Return the private memory of this process in bytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
             return int(line.split()[1]) * 1024
@@ -75,13 +75,13 @@ def private_memory() -> int:
 
 
 def size(request: list[Message]) -> int:
-    """What the messages of a request take, in bytes."""
+    """Return the size of a request's messages in bytes."""
     texts = {id(each.content): sys.getsizeof(each.content) for each in request}
     return sys.getsizeof(request) + sum(map(sys.getsizeof, request)) + sum(texts.values())
 
 
 def in_new_process(job: str, path: Path, window: str, sessions: int) -> dict[str, float]:
-    """Have a new process do a job."""
+    """Run a job in a new process."""
     command = [sys.executable, __file__, job, str(path), window, str(sessions)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     found: dict[str, float] = json.loads(done.stdout)
@@ -89,7 +89,7 @@ def in_new_process(job: str, path: Path, window: str, sessions: int) -> dict[str
 
 
 def row(path: Path, window: str, sessions: int) -> tuple[str, ...]:
-    """A line of the table."""
+    """Return a table row."""
     peak = in_new_process("trace", path, window, sessions)["peak"]
     grown = in_new_process("measure", path, window, sessions)
     base = grown["window"]

@@ -1,14 +1,14 @@
-"""What windowing 1,000 messages costs, beside `trim_messages` of langchain-core with the same token
-counter.
+"""Cost of windowing 1,000 messages, compared with `trim_messages` of langchain-core with the same
+token counter.
 
     python tests/benchmarks/context_trim.py [rounds]
 
-A turn adds a message and makes the next request's messages, as an agent does before each call of
-its model. Each side has its own kind of message, made before. Judged by CPU time, of all threads.
-`trim_messages` (strategy "last", with the system message) is handed the whole list and counts it
-each turn; a second one is given a counter that remembers what it has counted. "The first request"
-has the 1,000 messages counted for the first time. langchain-core is in the extra `bench`; without
-it there is nothing to compare with.
+A turn adds a message and selects the messages of the next request, as an agent does before each
+model call. Each side uses its own message type, created before. The bar is the CPU time of all
+threads. `trim_messages` (strategy "last", with the system message) receives the whole list and
+counts it in each turn; a second variant has a counter with a cache. "The first request" counts the
+1,000 messages for the first time. langchain-core is in the extra `bench`; without it nothing is
+compared.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import talk
+import conversation
 from loopback import Cost, at_least, cpu, ratio, rounds_asked_for, table, wall
 
 from stage0_gateway import Message
@@ -43,17 +43,17 @@ _BAR = 20.0
 _COUNTER = ApproximateCounter()
 _THEIRS, _REMEMBERING = "trim_messages", "trim_messages, counts remembered"
 
-_NEW = list(islice(talk.talk(), 1 + _TURNS))
+_NEW = list(islice(conversation.conversation(), 1 + _TURNS))
 
 Turn = Callable[[Message], Awaitable[int]]
-"""Adds a message and makes the next request; returns how many messages it has."""
+"""Adds a message and builds the next request; returns its number of messages."""
 
 
 async def ours(store: SessionStore) -> Turn:
-    """A session of this stage."""
+    """Return a turn of a session of this package."""
     engine = ContextEngine(store=store, window=KeepSystemAndRecent(max_tokens=_MAX_TOKENS))
     session = await engine.create_session()
-    await store.append(session, *map(MessageRecord, talk.messages(_SIZE - 1)))
+    await store.append(session, *map(MessageRecord, conversation.messages(_SIZE - 1)))
 
     async def turn(message: Message) -> int:
         await engine.add_message(session, message)
@@ -63,10 +63,10 @@ async def ours(store: SessionStore) -> Turn:
 
 
 async def theirs(remembering: bool) -> Turn:
-    """A list of langchain-core's messages."""
+    """Return a turn of a list of langchain-core's messages."""
     from langchain_core.messages import trim_messages
 
-    history = [_as_theirs(message) for message in talk.messages(_SIZE - 1)]
+    history = [_as_theirs(message) for message in conversation.messages(_SIZE - 1)]
     made = {id(message): _as_theirs(message) for message in _NEW}
     counter = _remembering(_count) if remembering else _count
 
@@ -103,16 +103,14 @@ def _as_theirs(message: Message) -> Any:
 
 
 def _count(message: Any) -> int:
-    """Tokens of one of their messages, counted as `message_tokens` counts ours."""
+    """Return the tokens of one of their messages, counted like `message_tokens` counts ours."""
     calls = getattr(message, "tool_calls", ())
     texts = [message.content, *(call["name"] + json.dumps(call["args"]) for call in calls)]
     return MESSAGE_OVERHEAD + sum(map(_COUNTER.count, texts)) + 4 * len(calls)
 
 
 def _remembering(count: Callable[[Any], int]) -> Callable[[Any], int]:
-    known: dict[
-        int, int
-    ] = {}  # by the object, as the fastest way there is; trim_messages may hand in copies
+    known: dict[int, int] = {}  # keyed by object, which is fastest; trim_messages may pass copies
 
     def remembered(message: Any) -> int:
         key = id(message)
@@ -125,12 +123,12 @@ def _remembering(count: Callable[[Any], int]) -> Callable[[Any], int]:
 
 @dataclass(frozen=True)
 class Measured:
-    """One round of one way.
+    """One round of one variant.
 
     Attributes:
         first: The first request.
-        later: One of the turns after it, on average.
-        messages: How many messages the last request had.
+        later: The mean of the turns after it.
+        messages: The number of messages in the last request.
     """
 
     first: Cost
@@ -139,14 +137,14 @@ class Measured:
 
 
 async def one_round(turn: Turn) -> Measured:
-    """The first request, then some turns."""
+    """Measure the first request, then some turns."""
     first, _ = await cost(turn, _NEW[:1])
     later, messages = await cost(turn, _NEW[1:])
     return Measured(first, Cost(later.cpu / _TURNS, later.wall / _TURNS), messages)
 
 
 async def cost(turn: Turn, added: list[Message]) -> tuple[Cost, int]:
-    """What some turns cost together, and how many messages the last request had."""
+    """Return the cost of some turns together, and the number of messages in the last request."""
     gc.collect()
     messages, wall, cpu = 0, time.perf_counter(), time.process_time()
     for message in added:
@@ -155,7 +153,7 @@ async def cost(turn: Turn, added: list[Message]) -> tuple[Cost, int]:
 
 
 async def measure(rounds: int, folder: Path) -> dict[str, list[Measured]]:
-    """All rounds of all ways, which take turns, after one that does not count."""
+    """Run all rounds of all variants, which alternate, after a warm-up round."""
     store = SqliteStore(folder / "sessions.sqlite")
     ways: dict[str, Callable[[], Awaitable[Turn]]] = {
         "ContextEngine, memory": lambda: ours(MemoryStore()),
@@ -172,7 +170,7 @@ async def measure(rounds: int, folder: Path) -> dict[str, list[Measured]]:
 
 
 def rows(measured: dict[str, list[Measured]]) -> list[tuple[str, ...]]:
-    """The lines of the table."""
+    """Return the rows of the table."""
     later = {name: [each.later for each in rounds] for name, rounds in measured.items()}
     first = {name: [each.first for each in rounds] for name, rounds in measured.items()}
     lines = []

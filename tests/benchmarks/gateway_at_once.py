@@ -1,11 +1,11 @@
-"""Many requests at once: how many `Gateway.chat` brings home in a second, beside bare httpx with its default pool.
+"""Throughput of concurrent requests: `Gateway.chat`, compared with bare httpx and its default pool.
 
     python tests/benchmarks/gateway_at_once.py [rounds]
 
-The server answers at once, or after 20 ms: no model is as fast as the first, and only with the
-second are all requests really under way together. Throughput is by the clock, so it wants a
-processor for the server; the CPU time beside it does not. What bare httpx costs here changes within a run, with how many of its connections
-its pool happens to use, so the least and the most of the rounds are printed as well.
+The server answers immediately, or after 20 ms. The first is faster than any model; only the second
+keeps all requests open together. Throughput is elapsed time, so the server needs its own processor;
+the CPU time beside it does not. The cost of bare httpx varies within a run with the number of
+connections that its pool uses. So the minimum and the maximum of the rounds are printed as well.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ def _all_at_once(way: Way) -> Way:
 
 
 async def measure(path: str, rounds: int) -> dict[str, list[Cost]]:
-    """What each way to chat cost with this server."""
+    """Return the costs of each variant with this server."""
     with model_server() as server:
         async with AsyncExitStack() as stack:
             ways = await ways_to_chat(server + path, stack)
@@ -46,7 +46,7 @@ async def measure(path: str, rounds: int) -> dict[str, list[Cost]]:
 
 
 def print_figures(answers: str, costs: dict[str, list[Cost]]) -> None:
-    """One table."""
+    """Print a table."""
     rows = []
     for name, each in costs.items():
         faster = 1 / ratio(each, costs[BARE], lambda cost: cost.wall)

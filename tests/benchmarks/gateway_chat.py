@@ -1,9 +1,9 @@
-"""What `Gateway.chat` costs above a bare `httpx.AsyncClient.post`: one request after the other, kept alive.
+"""Overhead of `Gateway.chat` over a bare `httpx.AsyncClient.post`: sequential requests, kept alive.
 
     python tests/benchmarks/gateway_chat.py [rounds]
 
-Both write their body as JSON and read the reply's; the server answers at once. CPU time of the
-client.
+Both encode their body as JSON and parse the reply; the server answers at once. The figure is the CPU
+time of the client.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ _MESSAGES = [
 
 
 async def ways_to_chat(server: str, stack: AsyncExitStack) -> dict[str, Way]:
-    """One request and its reply: bare, and through the gateway over each of its connections."""
+    """Return variants of one request with its reply: bare, and with the gateway over each connection."""
     client = httpx.AsyncClient(timeout=120, headers={"Authorization": f"Bearer {_KEY}"})
     ways = {BARE: _bare(await stack.enter_async_context(client), f"{server}/v1/chat/completions")}
     for added, transport in connections().items():

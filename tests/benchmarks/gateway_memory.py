@@ -1,11 +1,11 @@
-"""How much memory reading a long stream takes: it must not grow with the stream.
+"""Memory used while reading a long stream: it must not grow with the stream.
 
     python tests/benchmarks/gateway_memory.py
 
-The streams hold keep-alive comments or pings, and events that surround no text; after every 200 of
-each comes one word, so what is kept as the reply's text stays small beside them. The events are
-looked at and let go. What Python allocates is traced (that is slow: the speed here says nothing);
-the peak is what was held at once above what there was before the stream.
+The streams hold keep-alive comments or pings, and events without text. One word follows every 200 of
+them, so the text of the reply stays small. The events are read and dropped. Python's allocations are
+traced, which is slow, so the speed here has no meaning. The figure is the peak above the memory
+before the stream.
 """
 
 import asyncio
@@ -17,11 +17,11 @@ from stage0_gateway import Gateway
 
 _SIZES = (1, 10, 100)  # MB
 _KEY = "sk-0123456789abcdef0123456789abcdef"
-_BAR = 2.0  # MB that may be held at once, however long the stream
+_BAR = 2.0  # MB at most at any time, for streams of any length
 
 
 async def read(gateway: Gateway) -> tuple[int, int]:
-    """Read a stream to its end: how many events it told, and how many letters the reply has."""
+    """Read a stream to its end; return the number of events and of letters in the reply."""
     events = 0
     stream = gateway.stream([{"role": "user", "content": "hi"}])
     async for _ in stream:
@@ -30,10 +30,10 @@ async def read(gateway: Gateway) -> tuple[int, int]:
 
 
 async def measure(provider: str) -> list[tuple[str, ...]]:
-    """The rows of one wire format: each size, over each connection."""
+    """Return the rows of one wire format: each size, over each connection."""
     rows = []
     with model_server() as server:
-        for size in (0, *_SIZES):  # the first so that everything is imported
+        for size in (0, *_SIZES):  # the first one imports all modules
             for added, transport in connections().items():
                 url = f"{server}/megabytes/{size}/v1"
                 async with Gateway(
@@ -47,9 +47,9 @@ async def measure(provider: str) -> list[tuple[str, ...]]:
                     events, letters = await read(gateway)
                     peak = tracemalloc.get_traced_memory()[1] / 1e6
                     tracemalloc.stop()
-                kept = f"{letters / 1e6:.3f}"
+                text = f"{letters / 1e6:.3f}"
                 rows.append(
-                    (f"{provider}{added}", f"{size}", f"{events}", kept, at_most(_BAR, peak))
+                    (f"{provider}{added}", f"{size}", f"{events}", text, at_most(_BAR, peak))
                 )
     return [row for row in rows if row[1] != "0"]
 

@@ -1,11 +1,12 @@
-"""How fast `gateway.stream` reads, beside a bare httpx loop over the lines and beside the providers' own SDKs.
+"""Speed of `gateway.stream`, compared with a bare httpx loop and with the providers' own SDKs.
 
     python tests/benchmarks/gateway_stream.py [rounds]
 
-The server's events per second of the client's CPU. First many to a packet, as fast as they can be
-read; then one by one, a millisecond apart, as a model writes: there waking up for a packet costs
-more than reading it, and bare httpx itself is hardly twice as fast as an SDK, so that bar is for the first. The bare loop does
-nothing but `json.loads` each event; ours gives typed events of all kinds, or one kind.
+The figure is the number of server events per second of the client's CPU. The first measurement has
+many events in a packet, read at full speed. The second has single events, a millisecond apart, as a
+model writes. There, waking up for a packet costs more than reading it, and bare httpx is hardly
+twice as fast as an SDK. So the bar against the SDKs applies to the first only. The bare loop only
+parses each event with `json.loads`; ours creates typed events of all kinds, or of one kind.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ from openai import AsyncOpenAI
 
 from stage0_gateway import Gateway
 
-_EVENTS = {64: 4000, 1: 400}  # in one stream, by how many come in a packet
+_EVENTS = {64: 4000, 1: 400}  # events of a stream, by events in a packet
 _BAR_BARE, _BAR_SDK = 0.75, 2.0
 _KEY = "sk-0123456789abcdef0123456789abcdef"
 _BARE, _SDK = "httpx, aiter_lines and json.loads", "the {} SDK"
@@ -38,8 +39,8 @@ _PATHS = {"openai": "/chat/completions", "anthropic": "/messages"}
 
 
 async def ways_to_stream(server: str, provider: str, stack: AsyncExitStack) -> dict[str, Way]:
-    """One stream read to its end: bare, through the SDK, and through the gateway over each of its
-    connections."""
+    """Return variants that read a stream to its end: bare, with the SDK, and with the gateway over
+    each connection."""
     client = await stack.enter_async_context(httpx.AsyncClient(timeout=120))
     ways = {_BARE: _bare(client, f"{server}/v1{_PATHS[provider]}")}
     sdk = _openai_sdk if provider == "openai" else _anthropic_sdk
@@ -99,7 +100,7 @@ def _ours(gateway: Gateway, *names: str) -> Way:
 
 
 async def measure(provider: str, at_once: int, rounds: int) -> dict[str, list[Cost]]:
-    """What each way to read the same stream cost."""
+    """Return the costs of each variant for the same stream."""
     with model_server() as server:
         async with AsyncExitStack() as stack:
             ways = await ways_to_stream(
@@ -109,7 +110,7 @@ async def measure(provider: str, at_once: int, rounds: int) -> dict[str, list[Co
 
 
 def print_figures(provider: str, at_once: int, costs: dict[str, list[Cost]]) -> None:
-    """One table, with the two bars beside our own figures."""
+    """Print a table, with the two bars beside our own figures."""
     sdk, rows = _SDK.format(provider), []
     for name, each in costs.items():
         ours = name.startswith("gateway")

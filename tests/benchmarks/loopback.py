@@ -1,8 +1,8 @@
-"""What the benchmarks of the gateway share: a server on loopback, rounds, ratios and tables.
+"""Shared parts of the gateway benchmarks: a server on loopback, rounds, ratios and tables.
 
-Knows nothing of what is measured. Times are judged as ratios of ways that took turns in one run:
-machines differ, and one machine differs from minute to minute. The server is a process of its own,
-so the CPU time counted here is the client's alone.
+It is independent of what is measured. Times are compared as ratios of variants that alternate in one
+run, because machines differ and the speed of one machine varies. The server is a separate process,
+so that only the client's CPU time is counted.
 """
 
 import gc
@@ -22,16 +22,16 @@ import httpx
 from stage0_gateway.http.pool import Pool
 
 Way = Callable[[], Awaitable[object]]
-"""One way to do what is measured, once."""
+"""One variant of the measured operation; a call runs it once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Seconds that one round of a way took.
+    """Duration of one round of a variant, in seconds.
 
     Attributes:
-        cpu: Of this process.
-        wall: On the clock.
+        cpu: CPU time of this process.
+        wall: Elapsed time.
     """
 
     cpu: float
@@ -40,7 +40,7 @@ class Cost:
 
 @contextmanager
 def model_server() -> Iterator[str]:
-    """The URL of a server that runs meanwhile; the proxies of the environment are passed by."""
+    """Run a server and yield its URL; proxies of the environment are bypassed."""
     for name in [*os.environ]:
         if name.lower().endswith("_proxy"):
             del os.environ[name]
@@ -54,13 +54,13 @@ def model_server() -> Iterator[str]:
 
 
 def connections() -> dict[str, httpx.AsyncBaseTransport | None]:
-    """The connections a gateway may have, by what to add to its name: our own, and httpx-aiohttp's if it is here."""
+    """The available connections of a gateway, by name suffix: our own, and httpx-aiohttp's if installed."""
     found: dict[str, httpx.AsyncBaseTransport | None] = {"": Pool()}
     return found | ({" with [fast]": None} if find_spec("httpx_aiohttp") else {})
 
 
 async def take_turns(ways: Mapping[str, Way], rounds: int) -> dict[str, list[Cost]]:
-    """What each way cost in each round, after one round that does not count."""
+    """Return the costs of each variant in each round, after a warm-up round."""
     costs: dict[str, list[Cost]] = {name: [] for name in ways}
     for way in ways.values():
         await way()
@@ -74,27 +74,27 @@ async def take_turns(ways: Mapping[str, Way], rounds: int) -> dict[str, list[Cos
 
 
 def cpu(costs: Sequence[Cost]) -> float:
-    """The median of the seconds of CPU."""
+    """Return the median CPU time in seconds."""
     return statistics.median(cost.cpu for cost in costs)
 
 
 def wall(costs: Sequence[Cost]) -> float:
-    """The median of the seconds on the clock."""
+    """Return the median elapsed time in seconds."""
     return statistics.median(cost.wall for cost in costs)
 
 
 def ratio(costs: Sequence[Cost], base: Sequence[Cost], seconds: Callable[[Cost], float]) -> float:
-    """How many times as much as another way this one took, round by round; the median."""
+    """Return the median of the ratios to another variant, round by round."""
     return statistics.median(seconds(a) / seconds(b) for a, b in zip(costs, base, strict=True))
 
 
 def at_most(bar: float, figure: float) -> str:
-    """A figure beside its bar."""
+    """Format a figure with its upper bar."""
     return f"{figure:.2f} (bar: at most {bar}{'' if figure <= bar else '; MISSED'})"
 
 
 def at_least(bar: float, figure: float) -> str:
-    """A figure beside its bar."""
+    """Format a figure with its lower bar."""
     return f"{figure:.2f} (bar: at least {bar}{'' if figure >= bar else '; MISSED'})"
 
 
@@ -108,5 +108,5 @@ def table(title: str, *rows: Sequence[str]) -> None:
 
 
 def rounds_asked_for(default: int) -> int:
-    """The command's one argument: how many rounds."""
+    """Return the number of rounds from the command line."""
     return int(sys.argv[1]) if len(sys.argv) > 1 else default

@@ -1,18 +1,17 @@
-"""A model server to measure clients with: fast, and its replies are always the same.
+"""A fast model server for benchmarks of clients; its replies are always the same.
 
-    python tests/benchmarks/model_server.py     prints its port and serves until it is ended
+    python tests/benchmarks/model_server.py     prints its port and serves until it is stopped
 
-It knows a request by its path only; what is asked is not read:
+The path selects the reply; the request body is ignored:
 
     /v1/…               a whole reply
-    /after/MS/v1/…      the same after so many milliseconds
-    /events/N/K/v1/…    a stream of N pieces of text, K of them in each packet; where K is 1 they
-    come a
-                        millisecond apart, as a model writes them
-    /megabytes/N/v1/…   a stream of N MB, next to nothing of it text
+    /after/MS/v1/…      the same after MS milliseconds
+    /events/N/K/v1/…    a stream of N pieces of text, K of them in each packet; with K = 1 there is a
+                        millisecond between them, as with a model
+    /megabytes/N/v1/…   a stream of N MB with very little text
 
-A path that ends in /messages is answered in Anthropic's format, any other in OpenAI's. Started by
-`loopback.py`.
+A path that ends in /messages is answered in Anthropic's format, any other path in OpenAI's. Started
+by `loopback.py`.
 """
 
 import asyncio
@@ -27,24 +26,24 @@ _EMPTY_EVENTS = 200  # between two words of a stream of megabytes
 
 
 class OpenAIFormat:
-    """What an OpenAI-compatible server sends, with all that surrounds a piece of text there."""
+    """Replies of an OpenAI-compatible server, with all fields around a piece of text."""
 
     comment = b": keep-alive\n\n"
 
     def begins(self) -> bytes:
-        """The first event of a stream."""
+        """Return the first event of a stream."""
         return self._chunk({"role": "assistant", "content": "", "refusal": None})
 
     def text(self, piece: str) -> bytes:
-        """One piece of text."""
+        """Return one piece of text."""
         return self._chunk({"content": piece})
 
     def stops(self) -> bytes:
-        """The last events of a stream."""
+        """Return the last events of a stream."""
         return self._chunk({}, "stop") + b"data: [DONE]\n\n"
 
     def whole(self) -> bytes:
-        """A reply in one piece."""
+        """Return a whole reply."""
         message = {"role": "assistant", "content": _TEXT, "refusal": None}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
         usage = {"prompt_tokens": 21, "completion_tokens": 42, "total_tokens": 63}
@@ -71,12 +70,12 @@ class OpenAIFormat:
 
 
 class AnthropicFormat:
-    """What Anthropic's server sends."""
+    """Replies of Anthropic's server."""
 
     comment = b'event: ping\ndata: {"type": "ping"}\n\n'
 
     def begins(self) -> bytes:
-        """The first events of a stream."""
+        """Return the first events of a stream."""
         block = {"index": 0, "content_block": {"type": "text", "text": ""}}
         message = self._message([], None)
         return self._event("message_start", message=message) + self._event(
@@ -84,13 +83,13 @@ class AnthropicFormat:
         )
 
     def text(self, piece: str) -> bytes:
-        """One piece of text."""
+        """Return one piece of text."""
         return self._event(
             "content_block_delta", index=0, delta={"type": "text_delta", "text": piece}
         )
 
     def stops(self) -> bytes:
-        """The last events of a stream."""
+        """Return the last events of a stream."""
         ended = {
             "delta": {"stop_reason": "end_turn", "stop_sequence": None},
             "usage": {"output_tokens": 42},
@@ -99,7 +98,7 @@ class AnthropicFormat:
         return stop + self._event("message_delta", **ended) + self._event("message_stop")
 
     def whole(self) -> bytes:
-        """A reply in one piece."""
+        """Return a whole reply."""
         return json.dumps(self._message([{"type": "text", "text": _TEXT}], "end_turn")).encode()
 
     def _event(self, kind: str, **data: Any) -> bytes:
@@ -119,7 +118,7 @@ Format = OpenAIFormat | AnthropicFormat
 
 
 async def pieces_of_text(form: Format, count: int, at_once: int) -> AsyncIterator[bytes]:
-    """A stream in packets, each event a chunk of its own, as servers send them."""
+    """Generate the packets of a stream; each event is a chunk of its own, as servers send them."""
     events = [_chunk(form.text(f"word{number} ")) for number in range(count)]
     yield _chunk(form.begins())
     for first in range(0, count, at_once):
@@ -129,7 +128,7 @@ async def pieces_of_text(form: Format, count: int, at_once: int) -> AsyncIterato
 
 
 async def megabytes(form: Format, size: int) -> AsyncIterator[bytes]:
-    """A stream of comments or pings and of events without text, with a word now and then."""
+    """Generate a stream of comments or pings and empty events, with a word now and then."""
     packet = _chunk((form.comment + form.text("")) * _EMPTY_EVENTS + form.text("word "))
     yield _chunk(form.begins())
     for _ in range(size * 1_000_000 // len(packet)):
@@ -168,7 +167,7 @@ async def answer(path: str, writer: asyncio.StreamWriter) -> None:
 
 
 async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer what comes over one connection, until the client hangs up."""
+    """Answer the requests of one connection until the client closes it."""
     try:
         while True:
             head = (await reader.readuntil(b"\r\n\r\n")).lower()
@@ -179,7 +178,7 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def main() -> None:
-    """Serve for ever."""
+    """Serve forever."""
     server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()

@@ -1,12 +1,11 @@
-"""Whether reading a model's text stays linear, whatever stands in it: 1 MB beside 100 kB of hostile
-text.
+"""Reading the text of a model takes linear time, even for hostile text: 1 MB compared with 100 kB.
 
     python tests/benchmarks/output_linear.py [part of a name ...]
 
-Each text is a beginning and a unit said over and over. Judged: the CPU time at 1 MB beside that at
-100 kB (where it can be measured), the time itself, the traced peak memory beside the text, and that
-nothing is raised but `ExtractionError`. Then real objects of 1 MB beside `json.loads` in the same
-run. With parts of names only the texts whose names hold one of them.
+Each text is a beginning and a repeated unit. The bars are the CPU time for 1 MB relative to 100 kB
+(where it is measurable), the absolute time, and the traced peak memory relative to the text. Only
+`ExtractionError` may be raised. Afterwards, real objects of 1 MB are compared with `json.loads` in
+the same run. With arguments, only texts whose names contain one of them are used.
 """
 
 import gc
@@ -58,7 +57,7 @@ _BEGINNINGS = _spelled(r"""  <b>␣x␣  {"a":[  {"a":"  {'a':'  {  ```json⏎{ 
 _THEN = _spelled(
     r"""  {  [  "  '  \"  ,  :  //  a␣  1␣  {}  "a"␣  "a":  “  `  ⏎  NaN␣  …1  ":␣"  ",␣"  ',  ...  "}␣  it's␣  """
 )
-# Texts that were once slow: a beginning and a unit.
+# Texts that were slow in the past: a beginning and a unit.
 _ONCE_SLOW = [
     ("x ", "`{"),
     ("", '{"a":1}`['),
@@ -80,11 +79,11 @@ _ONCE_SLOW = [
 
 
 Make = Callable[[int], str]
-"""Makes a text of a number of characters, the same in every run."""
+"""Creates a text of a given number of characters, the same in every run."""
 
 
 def texts() -> Iterator[tuple[str, Make]]:
-    """Every kind of text, under its name."""
+    """Generate all kinds of texts with their names."""
     for beginning, unit in (
         [("", unit) for unit in _UNITS] + _ONCE_SLOW + list(product(_BEGINNINGS, _THEN))
     ):
@@ -109,7 +108,7 @@ def _diced(signs: str, size: int) -> str:
 
 
 def real_object(size: int) -> str:
-    """An object of records that takes about this many characters."""
+    """Return an object of records with about this number of characters."""
     dice = random.Random(size)
     records: list[Any] = []
     while size > 0:
@@ -131,7 +130,7 @@ def real_object(size: int) -> str:
     return json.dumps({"items": records})
 
 
-# ---- measuring
+# ---- measurements
 # ------------------------------------------------------------------------------------------
 
 _CONTROLLER = OutputController()
@@ -150,7 +149,7 @@ _WAYS: dict[str, Callable[[str], Any]] = {
 
 
 def outcome(way: Callable[[str], Any], text: str) -> str:
-    """What came of a text, in a few words; of what must not happen, in capitals."""
+    """Return a short outcome of a text; forbidden outcomes are in capitals."""
     try:
         found = way(text)
     except ExtractionError as error:
@@ -161,23 +160,23 @@ def outcome(way: Callable[[str], Any], text: str) -> str:
 
 
 def seconds(way: Callable[[str], Any], text: str) -> tuple[float, str]:
-    """CPU seconds, the least of up to three attempts, and what came of it; as in `timeit`, with no
-    collection."""
+    """Return the least CPU seconds of up to three attempts, and the outcome; garbage collection is
+    off, as in `timeit`."""
     least = float("inf")
     for _ in range(3):
         gc.collect()
         gc.disable()
         begun = time.process_time()
-        came = outcome(way, text)
+        result = outcome(way, text)
         least = min(least, time.process_time() - begun)
         gc.enable()
         if least > 0.3:
             break
-    return least, came
+    return least, result
 
 
 def peak(way: Callable[[str], Any], text: str) -> float:
-    """The traced peak memory, as a multiple of the text's length."""
+    """Return the traced peak memory as a multiple of the text's length."""
     gc.collect()
     tracemalloc.start()
     try:
@@ -188,22 +187,22 @@ def peak(way: Callable[[str], Any], text: str) -> float:
 
 
 def judged(name: str, way: Callable[[str], Any], make: Make) -> tuple[str, ...]:
-    """A line of the table; the last cell says what is wrong."""
+    """Return a table row; its last cell lists the missed bars."""
     times: list[float] = []
     for size, longest in _LONGEST.items():
-        took, came = seconds(way, make(size))
+        took, result = seconds(way, make(size))
         times.append(took)
-        if took > longest:  # the larger texts need not be waited for
+        if took > longest:  # larger texts are skipped
             return (name, *_milliseconds(times), "", "", "", "MISSED: time")
     growth = times[2] / times[1]
-    memory = peak(way, make(_TINY))  # tracing makes everything very slow
+    memory = peak(way, make(_TINY))  # tracing is very slow
     missed = [
         *(["growth"] if growth > _GROWTH and times[2] > _MEASURABLE else []),
         *(["memory"] if memory > _MEMORY else []),
-        *(["raised"] if "RAISED" in came else []),
+        *(["raised"] if "RAISED" in result else []),
     ]
     wrong = f"MISSED: {', '.join(missed)}" if missed else ""
-    return (name, *_milliseconds(times), f"{growth:.1f}", f"{memory:.1f}", came, wrong)
+    return (name, *_milliseconds(times), f"{growth:.1f}", f"{memory:.1f}", result, wrong)
 
 
 def _milliseconds(times: list[float]) -> list[str]:
@@ -213,17 +212,16 @@ def _milliseconds(times: list[float]) -> list[str]:
 
 
 def hostile(parts: list[str]) -> int:
-    """Print a table for each way; how many bars were missed."""
+    """Print a table for each variant and return the number of missed bars."""
     every = [each for each in texts() if not parts or any(part in each[0] for part in parts)]
     missed = 0
     for title, way in _WAYS.items():
-        # The controller adds what it does with many values: the texts of one unit are enough to see
-        # it.
+        # The controller adds the handling of many values, and texts of one unit show it sufficiently.
         is_whole = parts or title in ("extract_json", "parse_partial")
         kinds = every if is_whole else [each for each in every if " + " not in each[0]]
         lines = [judged(name, way, make) for name, make in kinds]
         missed += sum(line[-1] != "" for line in lines)
-        head = "text", "ms, 100 kB", "ms, 1 MB", "times as much", "memory / text", "came of it", ""
+        head = "text", "ms, 100 kB", "ms, 1 MB", "times as much", "memory / text", "outcome", ""
         bars = f"at most {_GROWTH:g} times the time, {_SECONDS:g} s, {_MEMORY:g} times the text in memory"
         table(f"{title}: {len(lines)} hostile texts ({bars})", head, *lines)
         print(f"  {sum(line[-1] != '' for line in lines)} missed.", flush=True)
@@ -231,7 +229,7 @@ def hostile(parts: list[str]) -> int:
 
 
 def real() -> int:
-    """Print what real objects cost beside `json.loads`; how many bars were missed."""
+    """Print the cost of real objects relative to `json.loads` and return the number of missed bars."""
     text = real_object(_LARGE)
     places = {
         "bare": text,
@@ -255,7 +253,7 @@ def real() -> int:
 
 
 def main(parts: list[str]) -> int:
-    """Measure and print; 1 if a bar is missed."""
+    """Measure and print; return 1 if a bar is missed."""
     missed = hostile(parts)
     return int(missed + (0 if parts else real()) > 0)
 

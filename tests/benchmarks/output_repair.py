@@ -1,13 +1,12 @@
-"""What mending broken JSON costs, beside `json_repair`: 30 files of 1 kB to 1 MB, the same in every
-run.
+"""Cost of repairing broken JSON, compared with `json_repair`: 30 files of 1 kB to 1 MB.
 
     python tests/benchmarks/output_repair.py
 
-Each file is a document such as models write, damaged at one place or everywhere, some in a fence or
-in prose. `json_repair` is called the fastest way it documents for text that is known to be broken.
-Both take turns; judged by CPU time. Beside the times stands what came of it: the undamaged value,
-another one, or an error. Ours must never be another one. json_repair is in the extra `bench`;
-without it there is nothing to compare with.
+The files are the same in every run. Each is a typical document of a model, damaged at one place or
+everywhere, some in a fence or in prose. `json_repair` is called in its fastest documented way for
+text that is known to be broken. Both alternate, and the CPU time is compared. The table also shows
+the outcome: the undamaged value, another value, or an error. Our repair must never return another
+value. json_repair is in the extra `bench`; without it nothing is compared.
 """
 
 import gc
@@ -56,8 +55,8 @@ def _sentence(dice: random.Random) -> str:
 
 
 def _paragraphs(dice: random.Random) -> str:
-    said = f'She said "{dice.choice(_WORDS)} {dice.choice(_WORDS)}" and left; it cost 3\\4.'
-    return "\n".join([_sentence(dice), said, *(_sentence(dice) for _ in range(4))])
+    quote = f'She said "{dice.choice(_WORDS)} {dice.choice(_WORDS)}" and left; it cost 3\\4.'
+    return "\n".join([_sentence(dice), quote, *(_sentence(dice) for _ in range(4))])
 
 
 def _record(dice: random.Random, number: int) -> Any:
@@ -106,7 +105,7 @@ _ITEMS: dict[str, Callable[[random.Random, int], Any]] = {
 
 
 def document(kind: str, size: int, indent: int | None, dice: random.Random) -> Any:
-    """A value that takes about this many characters when it is written with this indent."""
+    """Return a value that takes about this number of characters with this indent."""
     items: list[Any] = []
     value = {"kind": kind, "count": 0, "items": items, "note": "made up"}
     while size > 0:
@@ -116,7 +115,7 @@ def document(kind: str, size: int, indent: int | None, dice: random.Random) -> A
     return value
 
 
-# ---- damages: which tokens they may change, and how
+# ---- kinds of damage: the tokens they may change, and how
 # -----------------------------------------------------
 
 Fits = Callable[[list[str], int], bool]
@@ -164,7 +163,7 @@ _DAMAGES: dict[str, tuple[Fits, Callable[[str], str]]] = {
 
 
 def damaged(text: str, damage: str, place: str) -> str:
-    """A text with one kind of damage at the start, in the middle, at the end, or everywhere."""
+    """Return a text with one kind of damage at the start, in the middle, at the end, or everywhere."""
     if damage == "missing closers":
         return text.rstrip("]} \n")
     tokens = _TOKEN.findall(text)
@@ -218,7 +217,7 @@ _FILES = (
 
 @dataclass(frozen=True)
 class File:
-    """A broken text, what it was before, and what is wrong with it in words."""
+    """A broken text, its original value, and the names of its damage."""
 
     text: str
     value: Any
@@ -226,7 +225,7 @@ class File:
 
 
 def files() -> Iterator[File]:
-    """The 30 files."""
+    """Generate the 30 files."""
     for number, (size, kind, damage, place, around) in enumerate(_FILES):
         indent = (None, 2)[number % 2]
         value = document(kind, size, indent, random.Random(number))
@@ -237,24 +236,24 @@ def files() -> Iterator[File]:
         )
 
 
-# ---- measuring
+# ---- measurements
 # ------------------------------------------------------------------------------------------
 
 
 def ours(text: str) -> Any:
-    """What this stage makes of a text."""
+    """Return the value that this package reads from a text."""
     return extract_json(text).value
 
 
 def theirs(text: str) -> Any:
-    """What json_repair makes of it."""
+    """Return the value that json_repair reads from a text."""
     from json_repair import repair_json
 
     return repair_json(text, return_objects=True, skip_json_loads=True)
 
 
 def outcome(read: Callable[[str], Any], file: File) -> str:
-    """Equal to the undamaged value, another value, or an error."""
+    """Compare the result with the undamaged value: equal, another value, or an error."""
     try:
         return "equal" if read(file.text) == file.value else "another"
     except (ExtractionError, ValueError, RecursionError):
@@ -262,7 +261,7 @@ def outcome(read: Callable[[str], Any], file: File) -> str:
 
 
 def seconds(read: Callable[[str], Any], file: File, times: int) -> float:
-    """CPU seconds of one reading."""
+    """Return the CPU seconds of one reading."""
     gc.collect()
     begun = time.process_time()
     for _ in range(times):
@@ -271,8 +270,7 @@ def seconds(read: Callable[[str], Any], file: File, times: int) -> float:
 
 
 def measured(file: File) -> tuple[float, float]:
-    """Seconds of ours and of theirs, medians of rounds; of the largest files theirs is read only
-    once."""
+    """Return the median seconds of ours and of theirs; theirs reads the largest files only once."""
     size = len(file.text)
     rounds, times = (1 if size > 500_000 else 3), max(1, 20_000 // size)
     turns = [
@@ -287,18 +285,18 @@ def measured(file: File) -> tuple[float, float]:
 
 
 def main() -> int:
-    """Measure and print; 1 if a bar is missed."""
+    """Measure and print; return 1 if a bar is missed."""
     if not find_spec("json_repair"):
         print("Nothing to compare with: json_repair is not installed. pip install -e '.[bench]'")
         return 0
     lines, ratios, wrong = [], [], 0
     for file in files():
         mine, other = measured(file)
-        came = outcome(ours, file), outcome(theirs, file)
-        wrong += came[0] == "another"
+        outcomes = outcome(ours, file), outcome(theirs, file)
+        wrong += outcomes[0] == "another"
         ratios.append(other / mine)
         times = f"{mine * 1000:.2f}", f"{other * 1000:.2f}", at_least(_EACH, ratios[-1])
-        lines.append((f"{len(file.text) / 1000:.1f}", file.what, *times, *came))
+        lines.append((f"{len(file.text) / 1000:.1f}", file.what, *times, *outcomes))
     head = "kB", "file", "ms, ours", "ms, json_repair", "times faster", "ours", "json_repair"
     table("Broken JSON, read by extract_json and by json_repair", head, *lines)
     median = statistics.median(ratios)

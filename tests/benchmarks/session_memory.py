@@ -1,10 +1,9 @@
-"""What a session keeps in memory after a question with one tool call, besides the text of its
-messages.
+"""Memory of a session after a question with one tool call, besides the text of its messages.
 
     python tests/benchmarks/session_memory.py
 
-Traced through the whole gateway, but without a network: in the prompt dialect and in the provider's
-own tool calls. Ends with 1 where the bar is missed.
+Traced through the whole gateway, but without a network: in the prompt dialect and in native tool
+calls. Ends with 1 if the bar is missed.
 """
 
 import asyncio
@@ -35,10 +34,10 @@ _DIALECTS = {"decisions": ("prompt dialect", None), "calls": ("native calls", Na
 
 
 class Model(httpx.AsyncBaseTransport):
-    """The server's replies without a network.
+    """Replies of a server without a network.
 
     Args:
-        way: How calls are written.
+        way: The dialect of the calls.
     """
 
     def __init__(self, way: str) -> None:
@@ -46,12 +45,12 @@ class Model(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Answer."""
-        said = reply(self._way, 1, request.content)
-        return httpx.Response(200, content=OpenAIFormat().whole(*said, 100))
+        answer = reply(self._way, 1, request.content)
+        return httpx.Response(200, content=OpenAIFormat().whole(*answer, 100))
 
 
-async def kept(way: str, sessions: int) -> tuple[float, float]:
-    """How many bytes each of so many sessions keeps, and how many of them are text."""
+async def bytes_per_session(way: str, sessions: int) -> tuple[float, float]:
+    """Return the bytes that each session keeps, and the bytes of text among them."""
     registry = ToolRegistry()
     registry.register(tool(add))
     options = ToolLoopOptions(dialect=_DIALECTS[way][1])
@@ -62,7 +61,7 @@ async def kept(way: str, sessions: int) -> tuple[float, float]:
         deps = ToolLoopDeps(gateway.chat, engine, OutputController(), registry)
         first = await engine.create_session(system_prompt=SYSTEM)
         assert (await run_tool_loop(deps, first, QUESTION, options)).reply == ANSWER
-        gc.collect()  # what is loaded and remembered for all does not count
+        gc.collect()  # modules and shared caches are not counted
         tracemalloc.start()
         ids = [await engine.create_session(system_prompt=SYSTEM) for _ in range(sessions)]
         for each in ids:
@@ -75,17 +74,17 @@ async def kept(way: str, sessions: int) -> tuple[float, float]:
 
 
 def size(message: Message) -> int:
-    """The bytes of a message's text, and of its calls' arguments."""
+    """Return the bytes of a message's text and of its calls' arguments."""
     texts = message.text, message.raw_text or "", *(call.arguments for call in message.tool_calls)
     return sum(len(each.encode()) for each in texts)
 
 
 def main() -> int:
-    """Measure and print; 1 if the bar was missed."""
+    """Measure and print; return 1 if the bar is missed."""
     rows, held = [], True
     for way, (name, _) in _DIALECTS.items():
         for sessions in _SESSIONS:
-            grown, text = asyncio.run(kept(way, sessions))
+            grown, text = asyncio.run(bytes_per_session(way, sessions))
             besides = (grown - text) / 1e3
             held = held and besides <= _BAR
             rows.append(

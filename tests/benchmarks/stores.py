@@ -1,7 +1,6 @@
-"""Where the benchmarks keep sessions: in memory, in a SQLite file, in a PostgreSQL database of
-their own.
+"""Session stores for the benchmarks: memory, a SQLite file, a separate PostgreSQL database.
 
-Says how much of a place was used. Knows nothing of what is measured there.
+It reports the disk space and the transactions of a store, and is independent of what is measured.
 """
 
 import asyncio
@@ -20,13 +19,13 @@ from stage1_context.stores.postgres import PostgresStore
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where sessions can be kept.
+    """A location where sessions can be stored.
 
     Attributes:
-        store: Makes a store there.
-        size: How many bytes it takes on disk, while no store is open.
-        commits: How many transactions were committed there; None where that is not counted.
-        dsn: Where the database is; "" if it is none.
+        store: Creates a store there.
+        size: Returns its size in bytes on disk, while no store is open.
+        commits: Returns its number of committed transactions; None if they are not counted.
+        dsn: The URL of the database; "" for other stores.
     """
 
     store: Callable[[], SessionStore]
@@ -37,11 +36,11 @@ class Place:
 
 @contextmanager
 def places(folder: Path) -> Iterator[dict[str, Place]]:
-    """All there are on this machine, by name; what is missing is printed."""
+    """Return the stores that are available on this machine, by name; print the missing ones."""
     path = folder / "sessions.sqlite"
     found = {
         "memory": Place(MemoryStore),
-        # A store that is closed leaves no log beside its file.
+        # A closed store leaves no log beside its file.
         "SQLite": Place(
             lambda: SqliteStore(path), lambda: path.stat().st_size if path.exists() else 0
         ),
@@ -64,13 +63,13 @@ def places(folder: Path) -> Iterator[dict[str, Place]]:
 
 
 def _database(outside: str, dsn: str) -> Place:
-    """A database; its figures are asked for outside of it, so that this does not count."""
+    """Return a database; its figures are queried over another one, so that the queries do not count."""
     inside = (
         "SELECT FROM pg_stat_activity WHERE datname = 'bench' AND backend_type = 'client backend'"
     )
 
     def figure(query: str) -> int:
-        while _ask(outside, inside):  # a connection tells what it did when it ends
+        while _ask(outside, inside):  # a connection reports its statistics when it ends
             time.sleep(0.01)
         return int(_ask(outside, query)[0][0])
 
@@ -96,7 +95,7 @@ def _ask(dsn: str, query: str) -> list[Any]:
 
 
 def _cluster() -> Any:
-    """The module that starts a server for the tests."""
+    """Return the module that starts a server for the tests."""
     script = Path(__file__).parents[1] / "real" / "cluster.py"
     spec = importlib.util.spec_from_file_location("cluster", script)
     assert spec is not None

@@ -1,5 +1,4 @@
-"""The benchmark measures what it says: each driver has its tools called, and each answer is the
-right one."""
+"""The drivers of the benchmark call their tools and return the right answers."""
 
 import asyncio
 import importlib
@@ -48,7 +47,7 @@ async def model_server():
 
 @asynccontextmanager
 async def working(driver):
-    """A worker of a driver, and the URL of a model server."""
+    """Yield a worker of a driver, and the URL of a model server."""
     from worker import Worker
 
     async with model_server() as server:
@@ -57,21 +56,21 @@ async def working(driver):
         await worker.close()
 
 
-async def test_a_loop_is_measured_in_each_dialect_that_a_driver_speaks(driver):
+async def test_a_loop_is_measured_in_each_dialect_of_a_driver(driver):
     async with working(driver) as (worker, server):
         for dialect in driver.SPEAKS:
             cost = await worker.loop(server, dialect, rounds=3, times=2)
             assert min(cost["cpu"], cost["wall"]) > 0
 
 
-async def test_several_loops_and_several_tools_run_at_once(driver):
+async def test_concurrent_loops_and_concurrent_tools_are_measured(driver):
     async with working(driver) as (worker, server):
         assert (await worker.at_once(server, loops=4, rounds=2))["wall"] > 0
         for tools in ("three", "three blocking"):
             assert (await worker.three(server, tools))["wall"] >= 0.2
 
 
-async def test_a_stream_is_read_to_its_last_letter(driver):
+async def test_a_stream_is_read_to_its_end(driver):
     async with working(driver) as (worker, server):
         assert (await worker.stream(server, pieces=40))["cpu"] > 0
         if hasattr(driver, "snapshots"):
@@ -80,28 +79,30 @@ async def test_a_stream_is_read_to_its_last_letter(driver):
 
 @pytest.mark.parametrize("path", ["/calls/2/v1/chat/completions", "/calls/2/v1/messages"])
 @pytest.mark.parametrize("stream", [False, True])
-async def test_our_own_reader_finds_what_the_server_says_in_either_format(path, stream):
+async def test_the_gateway_reads_the_answer_of_the_model_server_in_both_formats(path, stream):
     from server import ANSWER
 
     from stage0_gateway import Gateway, Message
 
     provider = "anthropic" if path.endswith("messages") else "openai"
-    talk = [Message.user("Please add the numbers.")]
+    messages = [Message.user("Please add the numbers.")]
     async with model_server() as server:
         base = f"{server}{path.removesuffix('/messages').removesuffix('/chat/completions')}"
         async with Gateway(f"{provider}:m", api_key="k", base_url=base) as gateway:
             for round_ in range(3):
-                asked = gateway.stream(talk).final_message() if stream else gateway.chat(talk)
+                asked = (
+                    gateway.stream(messages).final_message() if stream else gateway.chat(messages)
+                )
                 message = (await asked).message
-                talk.append(message)
+                messages.append(message)
                 for call in message.tool_calls:
                     assert json.loads(call.arguments) == {"a": round_, "b": 1}
-                    talk.append(Message.tool("1", call.id))
+                    messages.append(Message.tool("1", call.id))
     assert message.text == ANSWER
 
 
-class Pretending:
-    """A driver that answers without a model; what it does meanwhile is said by `ask`."""
+class FakeDriver:
+    """A driver that answers without a model, by calling `ask`."""
 
     SPEAKS = ("calls",)
 
@@ -115,11 +116,11 @@ class Pretending:
 
 async def answered_after(seconds, *, blocking=False):
     await asyncio.sleep(0 if blocking else seconds)
-    time.sleep(seconds if blocking else 0)  # noqa: ASYNC251 - that is what is tested
+    time.sleep(seconds if blocking else 0)  # noqa: ASYNC251 - blocking is tested
     return "All sums are done."
 
 
-async def test_growth_is_the_last_turns_beside_the_first():
+async def test_growth_is_the_ratio_of_the_last_turns_to_the_first_ones():
     from job import called
     from worker import Worker
 
@@ -127,26 +128,26 @@ async def test_growth_is_the_last_turns_beside_the_first():
         called.extend(accumulate([2.0] * 10 + [3.0] * 40))
         return "All sums are done."
 
-    cost = await Worker(Pretending(ask)).loop("http://unused", "calls", rounds=50, times=3)
+    cost = await Worker(FakeDriver(ask)).loop("http://unused", "calls", rounds=50, times=3)
     assert (cost["early"], cost["late"], cost["growth"]) == (2.0, 3.0, 1.5)
 
 
-async def test_what_is_waited_for_is_a_part_of_the_time_of_each_request():
+async def test_waiting_time_is_part_of_the_time_of_each_request():
     from worker import Worker
 
-    worker = Worker(Pretending(partial(answered_after, 0.05)))
+    worker = Worker(FakeDriver(partial(answered_after, 0.05)))
     assert (await worker.at_once("http://unused", loops=4, rounds=1))["wall"] * 8 >= 0.05
     assert (await worker.three("http://unused", "three"))["wall"] >= 0.05
 
 
-async def test_an_event_loop_that_is_blocked_is_stuck():
+async def test_a_blocked_event_loop_is_reported_as_stuck():
     from worker import Worker
 
-    worker = Worker(Pretending(partial(answered_after, 0.05, blocking=True)))
+    worker = Worker(FakeDriver(partial(answered_after, 0.05, blocking=True)))
     assert (await worker.three("http://unused", "three"))["stuck"] >= 0.04
 
 
-async def test_a_wrong_answer_or_too_few_calls_is_no_measurement():
+async def test_a_wrong_answer_or_a_missing_call_raises_an_error():
     from worker import Worker
 
     for answer, error in (
@@ -158,10 +159,10 @@ async def test_a_wrong_answer_or_too_few_calls_is_no_measurement():
             return answer
 
         with pytest.raises(RuntimeError, match=error):
-            await Worker(Pretending(ask)).loop("http://unused", "calls", rounds=3, times=1)
+            await Worker(FakeDriver(ask)).loop("http://unused", "calls", rounds=3, times=1)
 
 
-def test_each_ratio_is_to_the_base_right_before_and_the_first_pair_does_not_count():
+def test_each_ratio_refers_to_the_base_measured_before_it_and_the_first_pair_is_discarded():
     from pairs import Measured, beside
 
     base = iter([{"cpu": 100.0}, {"cpu": 1.0}, {"cpu": 2.0}, {"cpu": 4.0}])
@@ -173,7 +174,7 @@ def test_each_ratio_is_to_the_base_right_before_and_the_first_pair_does_not_coun
     )
 
 
-def test_a_driver_that_fails_says_why_and_another_process_takes_its_place():
+def test_a_failing_driver_raises_the_reason_and_its_process_is_replaced():
     from pairs import Driver
 
     driver = Driver("bare_httpx")
@@ -191,7 +192,7 @@ def measured(task, driver, **ratios):
     return {"task": task, "driver": driver, "figures": dict(ratios), "ratios": ratios, "above": {}}
 
 
-def test_a_bar_is_missed_by_what_is_above_it_by_what_failed_and_by_what_is_not_there():
+def test_a_bar_is_missed_by_a_higher_figure_by_a_failure_and_by_a_missing_figure():
     from bars import ALONE, SERVER_SIDE, STARTING, judged
 
     rows = [measured("calls 10", "ours", cpu=1.61), measured("decisions 10", "ours", cpu=1.59)]
@@ -204,7 +205,7 @@ def test_a_bar_is_missed_by_what_is_above_it_by_what_failed_and_by_what_is_not_t
     assert sum(not bar.missed for bar in every) == 1
 
 
-def test_the_page_says_how_many_bars_hold():
+def test_the_report_shows_the_number_of_bars_that_hold():
     from report import bars_judged
 
     rows = [measured("calls 10", "ours", cpu=1.61), measured("decisions 10", "ours", cpu=1.59)]
@@ -225,13 +226,13 @@ def test_the_page_says_how_many_bars_hold():
         "ann@host.example",
     ],
 )
-def test_a_reason_tells_nothing_of_the_machine(of_the_machine):
+def test_a_reason_hides_details_of_the_machine(of_the_machine):
     from tables import without_machine
 
     assert without_machine(f"it failed at {of_the_machine} twice") == "it failed at … twice"
 
 
-def test_each_bar_is_about_something_that_is_measured():
+def test_each_bar_refers_to_a_measured_task():
     import alone
     import bars
     from tasks import TASKS
@@ -242,10 +243,10 @@ def test_each_bar_is_about_something_that_is_measured():
     assert {(task, way) for _, task, way, *_ in bars.ALONE} <= ways
 
 
-def test_the_page_that_is_kept_says_what_the_results_say_that_are_kept():
+def test_the_stored_report_matches_the_stored_results():
     import report
 
-    kept = HERE.parents[2] / "docs" / "performance"
-    assert (kept / "results.md").read_text() == report.markdown(
-        json.loads((kept / "results.json").read_text())
+    folder = HERE.parents[2] / "docs" / "performance"
+    assert (folder / "results.md").read_text() == report.markdown(
+        json.loads((folder / "results.json").read_text())
     )

@@ -1,15 +1,13 @@
-"""What everything around a tool costs where the tool does nothing: one call, and one turn of the
-loop.
+"""Overhead of a tool that does nothing: one call, and one turn of the loop.
 
     python tests/benchmarks/tool_call.py [rounds]
 
-The arguments are an order: 25 plain values in objects and lists, against a closed schema with
-limits and patterns; or one number. A turn is one of ten that answer a question: nine call the async
-tool with one number, the last one replies, and the model has its replies ready. Opening the session
-is a part of it.
+The arguments are an order (25 plain values in objects and lists, against a closed schema with limits
+and patterns) or one number. Each question has ten turns: nine call the async tool with one number,
+and the last one replies. The model's replies are prepared. Opening the session is included.
 
-Judged by CPU time, of which others on the machine take none. By the clock it is the same where
-nobody else is there, except for what waits for a thread. Ends with 1 where the bar is missed.
+The bar is CPU time, which other processes do not affect. On an idle machine the elapsed time is the
+same, except for calls that wait for a thread. Ends with 1 if the bar is missed.
 """
 
 import asyncio
@@ -37,7 +35,7 @@ from stage3_tools import (
 
 
 def closed(*optional: str, **properties: Any) -> dict[str, Any]:
-    """The schema of an object with these properties and no others."""
+    """Return the schema of an object with only these properties."""
     needed = [name for name in properties if name not in optional]
     return {
         "type": "object",
@@ -91,7 +89,7 @@ VALUE = {
 }
 
 
-_BAR = 600.0  # µs; jsonschema takes most of it for an order with nested items
+_BAR = 600.0  # µs; most of it is jsonschema's time for an order with nested items
 _TIMES = 300
 _TURNS = 10
 _JUDGED, _THREAD, _TO_THREAD = "async, an order", "sync, one number", "bare asyncio.to_thread"
@@ -114,7 +112,7 @@ _BLOCK = Tool("block", "Count.", _NUMBER, nothing_in_a_thread)
 
 
 def registry(*tools: Tool) -> ToolRegistry:
-    """These tools."""
+    """Return a registry of these tools."""
     made = ToolRegistry()
     for tool in tools:
         made.register(tool)
@@ -122,7 +120,7 @@ def registry(*tools: Tool) -> ToolRegistry:
 
 
 def repeated(way: Way) -> Way:
-    """Many times the same, as one thing to measure."""
+    """Repeat a variant many times, as one measurement."""
 
     async def many() -> None:
         for _ in range(_TIMES):
@@ -132,7 +130,7 @@ def repeated(way: Way) -> Way:
 
 
 def calls() -> dict[str, Way]:
-    """One call each."""
+    """Return the variants of a single call."""
     tools = registry(_ORDER, _COUNT, _BLOCK)
     order, count, block = (
         ToolCall("call_1", name, json.dumps(given))
@@ -149,7 +147,7 @@ def calls() -> dict[str, Way]:
 
 
 def model() -> Callable[..., Awaitable[ChatResponse]]:
-    """A model that has its replies ready: calls that differ, then an answer."""
+    """Return a model with prepared replies: different calls, then an answer."""
     decisions: list[dict[str, Any]] = [
         {"tool": "count", "arguments": {"n": n}} for n in range(1, _TURNS)
     ]
@@ -165,7 +163,7 @@ def model() -> Callable[..., Awaitable[ChatResponse]]:
 
 
 def question(store: SessionStore) -> Way:
-    """A question in a session of its own, and all its turns."""
+    """Return a question with all its turns in its own session."""
     engine = ContextEngine(store=store)
     deps = ToolLoopDeps(model(), engine, OutputController(), registry(_COUNT))
 
@@ -177,7 +175,7 @@ def question(store: SessionStore) -> Way:
 
 
 async def measure(rounds: int) -> tuple[dict[str, list[Cost]], dict[str, list[Cost]]]:
-    """What the calls cost, and what the turns did."""
+    """Return the costs of the calls and of the turns."""
     with tempfile.TemporaryDirectory() as folder:
         stores: dict[str, SessionStore] = {
             "memory": MemoryStore(),
@@ -194,7 +192,7 @@ async def measure(rounds: int) -> tuple[dict[str, list[Cost]], dict[str, list[Co
 
 
 def row(name: str, costs: list[Cost], times: int) -> tuple[str, str, str, str]:
-    """Microseconds of one among so many: CPU, on the clock, and on the clock in the best round."""
+    """Return microseconds per repetition: CPU, elapsed, and elapsed in the best round."""
     seconds = cpu(costs), wall(costs), min(each.wall for each in costs)
     used, took, best = (each / times * 1e6 for each in seconds)
     return (
@@ -206,7 +204,7 @@ def row(name: str, costs: list[Cost], times: int) -> tuple[str, str, str, str]:
 
 
 def main(rounds: int) -> int:
-    """Measure and print; 1 if the bar was missed."""
+    """Measure and print; return 1 if the bar is missed."""
     called, turned = asyncio.run(measure(rounds))
     heading = ("", "us CPU", "us on the clock", "in the best round")
     rows = (row(name, costs, _TIMES) for name, costs in called.items())

@@ -1,16 +1,14 @@
-"""What `execute_tool_calls` adds to tools that run at once, and whether it stalls the event loop
-meanwhile.
+"""Overhead of `execute_tool_calls` for concurrent tools, and stalls of the event loop.
 
     python tests/benchmarks/tools_parallel.py [rounds]
 
-Three tools of different lengths, beside a bare `asyncio.gather` of the same functions; then very
-many short ones under a cap, beside the time they would take if nothing but the tools took any. The
-functions are async ones that sleep, and plain ones that block a thread.
+Three tools of different durations are compared with a bare `asyncio.gather` of the same functions.
+Then many short tools under a concurrency limit are compared with their ideal duration. The functions
+are async functions that sleep, and plain functions that block a thread.
 
-A stall is how much later than it wanted a task came to its turn that sleeps a millisecond again and
-again; of each round the longest counts. A busy machine stalls everything, and keeps a hundred
-threads waiting for each other: where the bare functions alone come near a bar or miss it, they and
-a little are the bar. Ends with 1 where one is missed.
+A stall is the delay of a task that repeatedly sleeps for a millisecond; the longest of each round
+counts. A busy machine stalls every task, and lets a hundred threads wait for each other. If the bare
+functions come near a bar, their duration plus a margin is the bar. Ends with 1 if a bar is missed.
 """
 
 import asyncio
@@ -57,14 +55,14 @@ def block(arguments: Mapping[str, Any]) -> str:
 
 @dataclass
 class Watched:
-    """A way, and the longest stall of the event loop in each of its rounds, in seconds."""
+    """A variant, and the longest stall of the event loop in each of its rounds, in seconds."""
 
     way: Way
     stalls: list[float] = field(default_factory=list)
     _seen: float = 0.0
 
     async def __call__(self) -> None:
-        """Go the way once."""
+        """Run the variant once."""
         self.stalls.append(0.0)
         self._seen = time.perf_counter()
         watching = asyncio.create_task(self._watch())
@@ -83,13 +81,12 @@ class Watched:
 
     @property
     def longest(self) -> tuple[float, float]:
-        """Milliseconds: the median of the rounds, and the longest of all; the first one does not
-        count."""
+        """Return milliseconds: the median of the rounds, and the maximum; the warm-up round is omitted."""
         return statistics.median(self.stalls[1:]) * 1e3, max(self.stalls[1:]) * 1e3
 
 
 def ours(kind: str, seconds: tuple[float, ...], cap: int) -> Way:
-    """Calls as a model would write them."""
+    """Return calls as a model would write them."""
     registry = ToolRegistry()
     registry.register(Tool("wait", "Wait.", _SCHEMA, {"async": pause, "blocking": block}[kind]))
     calls = [
@@ -104,7 +101,7 @@ def ours(kind: str, seconds: tuple[float, ...], cap: int) -> Way:
 
 
 def bare(kind: str, seconds: tuple[float, ...]) -> Way:
-    """The same functions and nothing around them."""
+    """Return a bare `gather` of the same functions."""
     one = pause if kind == "async" else lambda given: asyncio.to_thread(block, given)
 
     async def run() -> None:
@@ -114,7 +111,7 @@ def bare(kind: str, seconds: tuple[float, ...]) -> Way:
 
 
 def capped(kind: str, pool: ThreadPoolExecutor) -> Way:
-    """Very many of them under the cap: a semaphore, or a pool of so many threads."""
+    """Return many functions under the limit: a semaphore, or a thread pool."""
     given = {"seconds": _EACH}
 
     async def one(places: asyncio.Semaphore) -> None:
@@ -132,12 +129,12 @@ def capped(kind: str, pool: ThreadPoolExecutor) -> Way:
 
 
 def more_than(costs: list[Cost], base: list[Cost]) -> float:
-    """How many milliseconds longer than another way this one took, round by round; the median."""
+    """Return the median difference to another variant in milliseconds, round by round."""
     return statistics.median(a.wall - b.wall for a, b in zip(costs, base, strict=True)) * 1e3
 
 
 def three(rounds: int) -> bool:
-    """Three tools beside the same three; whether all bars hold."""
+    """Compare three tools with the bare functions; return whether all bars hold."""
     held, rows = True, []
     for kind in _KINDS:
         ways = {
@@ -159,7 +156,7 @@ def three(rounds: int) -> bool:
 
 
 def many(rounds: int) -> bool:
-    """Very many tools under a cap; whether all bars hold."""
+    """Measure many tools under the limit; return whether all bars hold."""
     held, rows = True, []
     with ThreadPoolExecutor(_CAP) as pool:
         for kind in _KINDS:
@@ -180,13 +177,13 @@ def many(rounds: int) -> bool:
 
 
 def between(costs: list[Cost]) -> str:
-    """The least and the most times the ideal."""
+    """Return the least and the greatest multiple of the ideal duration."""
     times = [cost.wall / _IDEAL for cost in costs]
     return f"{min(times):.2f} to {max(times):.2f}"
 
 
 def main(rounds: int) -> int:
-    """Measure and print; 1 if a bar was missed."""
+    """Measure and print; return 1 if a bar is missed."""
     held = [three(rounds), many(rounds)]
     return int(not all(held))
 

@@ -1,13 +1,11 @@
-"""What one turn of the loop costs where the sessions are kept: in memory, in a SQLite file, in
-PostgreSQL.
+"""Cost of a turn of the loop for each session store: memory, a SQLite file, PostgreSQL.
 
     python tests/benchmarks/turn_by_store.py [rounds]
 
-A turn is one of ten that answer a question in a session of its own: nine call an async tool that
-does nothing, the last one replies, and the model has its replies ready. PostgreSQL is a server of
-our own, with the settings it comes with. It runs on the same cores: its CPU time is not counted,
-but it is waited for. Where it is not installed, or asyncpg is not, the rest is measured. Judges
-nothing.
+Each question has ten turns in its own session: nine call an async tool that does nothing, and the
+last one replies. The model's replies are prepared. PostgreSQL is a separate server with default
+settings. It runs on the same cores: its CPU time is not counted, but the turn waits for it. Without
+PostgreSQL or asyncpg, only the other stores are measured. There are no bars.
 """
 
 import asyncio
@@ -32,7 +30,7 @@ from stage2_output import OutputController
 from stage3_tools import Tool, ToolLoopDeps, ToolRegistry, run_tool_loop
 
 _TURNS = 10
-_QUESTIONS = 50  # whose operations, transactions and bytes are counted
+_QUESTIONS = 50  # number of questions for the counts
 _AT_ONCE = 32
 _WORKERS = (1, 2, 4)
 _WARM_UP, _SECONDS = 1.0, 2.5
@@ -42,43 +40,43 @@ _REPLIES = [json.dumps(each) for each in (*_CALLS, {"tool": None, "reply": "Coun
 
 
 class Model:
-    """A model that has its replies ready, for any number of conversations; it counts them."""
+    """A model with prepared replies for any number of conversations; it counts them."""
 
     def __init__(self) -> None:
         self.turns = 0
         self._replies = [ChatResponse(Message.assistant(each), "stop") for each in _REPLIES]
 
     async def chat(self, messages: Sequence[Message], **settings: object) -> ChatResponse:
-        """The next reply: a request holds the system message, the question, and two messages for
-        each call."""
+        """Return the next reply: a request has the system message, the question, and two messages per
+        call."""
         self.turns += 1
         return self._replies[(len(messages) - 2) // 2]
 
 
 class Counting:
-    """A store that counts what is asked of it.
+    """A store that counts its operations.
 
     Args:
-        store: Does the work.
+        store: The store that does the work.
     """
 
     def __init__(self, store: SessionStore) -> None:
         self._store = store
-        self.asked: Counter[str] = Counter()
+        self.operations: Counter[str] = Counter()
 
     def __getattr__(self, name: str) -> Any:
-        """Any method of the store."""
-        self.asked[name] += 1
+        """Return a method of the store."""
+        self.operations[name] += 1
         return getattr(self._store, name)
 
 
 async def nothing(arguments: object) -> str:
-    """The tool."""
+    """A tool that does nothing."""
     return "done"
 
 
 def question(store: SessionStore, model: Model) -> Way:
-    """A question in a session of its own, and all its turns."""
+    """Return a question with all its turns in its own session."""
     engine, tools = (
         ContextEngine(store=store),
         ToolRegistry(Tool("count", "Count.", _NUMBER, nothing)),
@@ -93,7 +91,7 @@ def question(store: SessionStore, model: Model) -> Way:
 
 
 async def one_by_one(found: dict[str, Place], rounds: int) -> dict[str, list[Cost]]:
-    """What a question costs in each place."""
+    """Return the costs of a question in each store."""
     stores = {name: place.store() for name, place in found.items()}
     try:
         return await take_turns(
@@ -104,29 +102,35 @@ async def one_by_one(found: dict[str, Place], rounds: int) -> dict[str, list[Cos
             await store.aclose()
 
 
-async def asked_of(store: SessionStore) -> Counter[str]:
-    """How often each operation is asked for."""
+async def operations_of(store: SessionStore) -> Counter[str]:
+    """Count the calls of each operation."""
     counting = Counting(store)
     ask = question(cast(SessionStore, counting), Model())
     for _ in range(_QUESTIONS):
         await ask()
     await store.aclose()
-    return counting.asked
+    return counting.operations
 
 
 def counted(place: Place) -> tuple[str, ...]:
-    """What a turn asks of a store, how many transactions that takes, and the bytes it leaves."""
+    """Return the operations, transactions and stored bytes of a turn."""
     size, commits = place.size(), place.commits() if place.commits else 0
-    asked = asyncio.run(asked_of(place.store()))
-    figures = [asked.total(), asked["append"], asked["info"], asked["read"], place.size() - size]
+    operations = asyncio.run(operations_of(place.store()))
+    figures = [
+        operations.total(),
+        operations["append"],
+        operations["info"],
+        operations["read"],
+        place.size() - size,
+    ]
     shown = [f"{each / _QUESTIONS / _TURNS:,.1f}" for each in figures]
     done = f"{(place.commits() - commits) / _QUESTIONS / _TURNS:.1f}" if place.commits else "-"
     return *shown[:-1], done, shown[-1]
 
 
 async def at_once(store: SessionStore) -> tuple[float, float]:
-    """Turns a second of conversations at once, and the seconds of CPU that each turn took this
-    process."""
+    """Return the turns per second of concurrent conversations, and this process's CPU seconds per
+    turn."""
     model, going_on = Model(), True
     ask = question(store, model)
 
@@ -150,13 +154,13 @@ async def at_once(store: SessionStore) -> tuple[float, float]:
 
 
 def worker(dsn: str, ready: Any) -> tuple[float, float]:
-    """The same on a database, once all workers are ready."""
+    """Measure the same on a database, after all workers are ready."""
     ready.wait(60)
     return asyncio.run(at_once(PostgresStore(dsn)))
 
 
 def workers(dsn: str, number: int) -> tuple[float, float]:
-    """The same of so many processes together."""
+    """Measure the same in several processes together."""
     context = multiprocessing.get_context("spawn")
     with context.Manager() as shared, ProcessPoolExecutor(number, mp_context=context) as pool:
         ready = shared.Barrier(number)
@@ -166,7 +170,7 @@ def workers(dsn: str, number: int) -> tuple[float, float]:
 
 
 def crowds(name: str, place: Place) -> dict[str, tuple[float, float]]:
-    """The same in one process; on a database in several, too."""
+    """Measure the same in one process; on a database also in several."""
     if not place.dsn:
         return {name: asyncio.run(at_once(place.store()))}
     return {f"{name}, processes: {number}": workers(place.dsn, number) for number in _WORKERS}
@@ -176,7 +180,7 @@ def main(rounds: int) -> None:
     """Measure and print."""
     with tempfile.TemporaryDirectory() as folder, places(Path(folder)) as found:
         costs = asyncio.run(one_by_one(found, rounds))
-        asked = {name: counted(place) for name, place in found.items()}
+        operations = {name: counted(place) for name, place in found.items()}
         many = [each for name, place in found.items() for each in crowds(name, place).items()]
     lines = [
         (name, *(f"{of(each) / _TURNS * 1e6:.0f}" for of in (cpu, wall)))
@@ -186,7 +190,9 @@ def main(rounds: int) -> None:
     table(title, ("", "us of our CPU", "us on the clock"), *lines)
     columns = "", "operations", "append", "info", "read", "transactions", "bytes on disk"
     table(
-        "What one turn asks of its store", columns, *((name, *each) for name, each in asked.items())
+        "What one turn asks of its store",
+        columns,
+        *((name, *each) for name, each in operations.items()),
     )
     print("  In SQLite each operation is a transaction. PostgreSQL counts its own.")
     shown = [(name, f"{turns:,.0f}", f"{used * 1e6:.0f}") for name, (turns, used) in many]

@@ -1,13 +1,13 @@
-"""What one turn of the loop costs with few tools and with many, beside writing the same request as
+"""Cost of a turn of the loop with few and with many tools, compared with encoding the requests as
 JSON.
 
     python tests/benchmarks/turn_by_tools.py [rounds]
 
-Through the whole gateway, but without a network: in the provider's own tool calls and in the prompt
-dialect. A turn is one of ten that answer a question in a session of its own: nine call a tool, the
-last one replies. Beside it stands what `json.dumps` takes for the bodies of the same requests: a
-loop written by hand does that in every turn. What comes once is counted apart: to register the
-tools, and a first question, for which they are described. Judges nothing.
+Measured through the whole gateway, but without a network: with native tool calls and in the prompt
+dialect. Each question has ten turns in its own session: nine call a tool, the last one replies. For
+comparison, the table shows the time of `json.dumps` for the same requests, which a handwritten loop
+needs in every turn. Costs that occur once are listed separately: registering the tools, and the
+first question, which describes them. There are no bars.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ from stage3_tools import (
 
 _TURNS = 10
 _TOOLS = (1, 10, 100, 1000)
-_REGISTERED = 100  # at least, in each figure of registering
+_REGISTERED = 100  # at least, for each figure of registering
 _DIALECTS = {
     "calls": ("native calls", NativeDialect),
     "decisions": ("prompt dialect", lambda: None),
@@ -47,19 +47,18 @@ _DIALECTS = {
 
 
 class Model(httpx.AsyncBaseTransport):
-    """The server's replies without a network; they are ready, so that nobody looks through a long
-    request for them.
+    """Replies of a server without a network; they are prepared, so that no long request is parsed.
 
     Args:
-        way: How calls are written.
+        way: The dialect of the calls.
 
     Attributes:
-        bodies: The first requests, as they were sent.
+        bodies: The first requests.
     """
 
     def __init__(self, way: str) -> None:
-        said = [reply(way, _TURNS - 1, b'"tool_call_id"' * done) for done in range(_TURNS)]
-        self._replies = cycle([OpenAIFormat().whole(*each, 100) for each in said])
+        replies = [reply(way, _TURNS - 1, b'"tool_call_id"' * done) for done in range(_TURNS)]
+        self._replies = cycle([OpenAIFormat().whole(*each, 100) for each in replies])
         self.bodies: list[bytes] = []
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -70,7 +69,7 @@ class Model(httpx.AsyncBaseTransport):
 
 
 def functions(number: int) -> list[Callable[..., Any]]:
-    """So many that add, each with words of its own; the first is the one that is called."""
+    """Return functions that add, each with its own description; the model calls the first one."""
     return [_adding(f"add_{place}" if place else "add") for place in range(number)]
 
 
@@ -91,11 +90,11 @@ def _adding(name: str) -> Callable[..., Any]:
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """Seconds of CPU that come once.
+    """One-time costs in CPU seconds.
 
     Attributes:
-        function: To register a function, by `@tool`: its signature and docstring are read.
-        tool: To register a `Tool` whose schema is written already.
+        function: Registering a function with `@tool`, which reads its signature and docstring.
+        tool: Registering a `Tool` with a given schema.
     """
 
     function: float
@@ -103,7 +102,7 @@ class Once:
 
 
 def seconds(work: Callable[[], object], times: int) -> float:
-    """Of CPU, for doing it once; the mean."""
+    """Return the mean CPU seconds of one repetition."""
     gc.collect()
     begun = time.process_time()
     for _ in range(times):
@@ -112,7 +111,7 @@ def seconds(work: Callable[[], object], times: int) -> float:
 
 
 def registering(number: int) -> Once:
-    """What it takes to register a tool among so many."""
+    """Return the cost of registering one of this number of tools."""
     given = functions(number)
     shapes = [
         (each.name, each.description, each.parameters, each.execute) for each in map(tool, given)
@@ -126,7 +125,7 @@ def registering(number: int) -> Once:
 
 
 def question(gateway: Gateway, tools: ToolRegistry, way: str) -> Way:
-    """A question in a session of its own, and all its turns."""
+    """Return a question with all its turns in its own session."""
     engine = ContextEngine()
     deps = ToolLoopDeps(gateway.chat, engine, OutputController(), tools)
     options = ToolLoopOptions(dialect=_DIALECTS[way][1]())
@@ -141,7 +140,7 @@ def question(gateway: Gateway, tools: ToolRegistry, way: str) -> Way:
 
 
 def dumping(bodies: Sequence[bytes]) -> Way:
-    """The same requests as JSON."""
+    """Return the encoding of the same requests as JSON."""
     plain = [json.loads(each) for each in bodies]
 
     async def dump() -> None:
@@ -153,13 +152,13 @@ def dumping(bodies: Sequence[bytes]) -> Way:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What a turn costs, in seconds of CPU.
+    """Costs of a turn in CPU seconds.
 
     Attributes:
-        usual: Of the turns of a question.
+        usual: A turn of a question.
         dumps: `json.dumps` of the same requests.
         first: All turns of the first question.
-        size: Bytes of a request, the mean.
+        size: The mean size of a request in bytes.
     """
 
     usual: float
@@ -169,7 +168,7 @@ class Turn:
 
 
 async def turn(way: str, tools: ToolRegistry, rounds: int) -> Turn:
-    """A turn with these tools."""
+    """Measure a turn with these tools."""
     model = Model(way)
     async with Gateway(
         "openai:m", api_key="k", base_url="http://model/v1", transport=model
@@ -186,11 +185,11 @@ async def turn(way: str, tools: ToolRegistry, rounds: int) -> Turn:
 
 def main(rounds: int) -> None:
     """Measure and print."""
-    for way in _DIALECTS:  # what is loaded and compiled for all does not count
+    for way in _DIALECTS:  # warm-up: loading and compiling are not counted
         asyncio.run(turn(way, ToolRegistry(*functions(1)), 1))
     costs = [(f"{number:,}", registering(number)) for number in _TOOLS]
     registries = {number: ToolRegistry(*functions(number)) for number in _TOOLS}
-    gc.freeze()  # to look through so many tools takes longer than all else, and is done before each round
+    gc.freeze()  # otherwise each round begins with a long traversal of all tools
     for way, (name, _) in _DIALECTS.items():
         rows = []
         for number, tools in registries.items():

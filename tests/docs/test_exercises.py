@@ -1,4 +1,4 @@
-"""The exercises can be solved, and are not solved already."""
+"""The exercises are not solved yet, and the solutions pass their tests."""
 
 import asyncio
 import importlib.util
@@ -12,7 +12,7 @@ EXERCISES = sorted((ROOT / "docs" / "exercises").glob("stage*.py"))
 
 
 def load(path: Path):
-    """A module from a file, new each time."""
+    """Import a module from a file, without a cache."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -20,13 +20,13 @@ def load(path: Path):
 
 
 def exercise_tests(module):
-    """The tests in a module, as plain functions."""
+    """Return the tests of a module as plain functions."""
     found = [each for name, each in vars(module).items() if name.startswith("test_")]
     return [(lambda t=t: asyncio.run(t())) if inspect.iscoroutinefunction(t) else t for t in found]
 
 
 @pytest.mark.parametrize("path", EXERCISES, ids=lambda path: path.stem)
-def test_there_are_three_and_each_waits_for_its_solution(path):
+def test_a_stage_has_three_exercises_without_solutions(path):
     tests = exercise_tests(load(path))
     assert len(tests) == 3
     for test in tests:
@@ -35,12 +35,12 @@ def test_there_are_three_and_each_waits_for_its_solution(path):
 
 
 @pytest.mark.parametrize("path", EXERCISES, ids=lambda path: path.stem)
-def test_each_can_be_solved(path):
+def test_the_solutions_pass_the_tests_of_the_exercises(path):
     module = load(path)
     solutions = load(Path(__file__).parent / "solutions" / path.name)
     for name, solution in vars(solutions).items():
         if not name.startswith("_") and inspect.isfunction(solution):
-            assert hasattr(module, name), f"{name} is no exercise"
+            assert hasattr(module, name), f"{name} is not an exercise"
             setattr(module, name, solution)
     for test in exercise_tests(module):
         test()

@@ -1,10 +1,11 @@
-"""Every block of the pages runs, in order, and prints what the page says it prints.
+"""Every block of the pages runs, in order, and prints the output on the page.
 
-A `python` block is executed; an `output` block right behind it is compared with what it printed, to
-the letter.
+A `python` block is executed. An `output` block directly behind it is compared with the printed
+text, character by character.
 """
 
 import re
+from collections import Counter
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -16,12 +17,19 @@ from sybil.evaluators.python import PythonEvaluator
 from sybil.parsers.markdown import CodeBlockParser
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+LESSONS = {
+    "stage0_gateway": "1-gateway.md",
+    "stage1_context": "2-context.md",
+    "stage2_output": "3-output.md",
+    "stage3_tools": "4-tools.md",
+}
 run_python = PythonEvaluator()
 
 
 def run_and_keep_output(example: Example) -> None:
-    """Run a block; keep what it printed for the block behind it."""
+    """Run a block, and store its output for the next block."""
     printed = StringIO()
     with redirect_stdout(printed):
         run_python(example)
@@ -29,12 +37,12 @@ def run_and_keep_output(example: Example) -> None:
 
 
 def compare_output(example: Example) -> None:
-    """Hold an output block to what was printed."""
+    """Compare an output block with the printed text."""
     assert example.namespace.pop("printed").strip() == str(example.parsed).strip()
 
 
 def examples(page: Path) -> list[Example]:
-    """The blocks of a page, in order."""
+    """Return the blocks of a page, in order."""
     parsers = [
         CodeBlockParser("python", run_and_keep_output),
         CodeBlockParser("output", compare_output),
@@ -43,7 +51,7 @@ def examples(page: Path) -> list[Example]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_block_of_a_page_runs_and_prints_what_the_page_says(page):
+def test_every_block_of_a_page_runs_and_prints_its_output(page):
     for example in examples(page):
         try:
             example.evaluate()
@@ -61,29 +69,68 @@ def test_a_wrong_block_and_a_wrong_output_are_found(tmp_path):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_relative_link_leads_somewhere(page):
-    links = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", page.read_text())
+def test_the_target_of_every_relative_link_exists(page):
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    links = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", text)
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-@pytest.mark.parametrize(
-    "stage", ["stage0_gateway", "stage1_context", "stage2_output", "stage3_tools"]
-)
-def test_every_public_name_is_on_its_stages_page(stage):
-    face = (ROOT / stage / "__init__.py").read_text()
-    names = re.findall(r" as (\w+)$", face, re.MULTILINE)
-    page = (ROOT / "docs" / f"{stage.split('_')[0]}.md").read_text()
-    assert names
-    assert [name for name in names if not re.search(rf"\b{name}\b", page)] == []
+def anchors(page: Path) -> set[str]:
+    """The anchors of the headings of a page, as GitHub derives them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    counts = Counter[str]()
+    found = set()
+    for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE):
+        anchor = re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+        found.add(f"{anchor}-{counts[anchor]}" if counts[anchor] else anchor)
+        counts[anchor] += 1
+    return found
 
 
-@pytest.mark.parametrize(
-    "stage", ["stage0_gateway", "stage1_context", "stage2_output", "stage3_tools"]
-)
-def test_the_pages_reading_order_is_the_faces(stage):
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_to_a_section_names_one_of_its_headings(page):
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    for path, anchor in re.findall(r"\]\((?!https?://)([^)#\s]*)#([^)\s]+)\)", text):
+        target = page.parent / path if path else page
+        assert anchor in anchors(target), f"{path}#{anchor}"
+
+
+def test_every_promise_of_the_readme_links_to_a_section_and_to_tests():
+    text = (ROOT / "README.md").read_text()
+    table = text[text.index("## Promises") : text.index("## Out of scope")]
+    rows = [line.split("|") for line in table.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) > 10
+    for _, promise, section, tests, _ in rows:
+        assert re.search(r"\]\(docs/[^)#]+#[^)]+\)", section), promise
+        assert re.search(r"\]\(tests/[^)]+\.py\)", tests), promise
+
+
+@pytest.mark.parametrize("stage", LESSONS)
+def test_the_reading_order_of_a_lesson_is_the_order_of_the_stage(stage):
     docstring = (ROOT / stage / "__init__.py").read_text()
     core = re.search(r"Reading order:\n((?: +\S.*\n)+)", docstring)[1]
-    in_face = re.findall(r"^    (\S+) {2,}\S", core, re.MULTILINE)
-    page = (ROOT / "docs" / f"{stage.split('_')[0]}.md").read_text()
-    in_page = re.findall(rf"^\| `{stage}/(\S+)\.py` \|", page, re.MULTILINE)
-    assert [name.removesuffix("/__init__") for name in in_page] == in_face
+    in_package = re.findall(r"^    (\S+) {2,}\S", core, re.MULTILINE)
+    page = (DOCS / "learn" / LESSONS[stage]).read_text()
+    in_page = re.findall(rf"`{stage}/(\w+)\.py`", page)
+    assert list(dict.fromkeys(in_page)) == in_package
+
+
+def excerpts():
+    """Every text block of a page that follows the command of an example, with the example."""
+    for page in PAGES:
+        text = page.read_text()
+        for block in re.finditer(r"^```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+            named = re.findall(r"examples/([\w/]+)\.py", text[: block.start()][-600:])
+            heading = text[: block.start()].rfind("\n## ")
+            if named and "examples/" in text[max(heading, block.start() - 600) : block.start()]:
+                yield pytest.param(named[-1], block[1], id=f"{page.stem}-{named[-1]}")
+
+
+@pytest.mark.parametrize(("example", "block"), list(excerpts()))
+def test_an_excerpt_of_an_example_is_what_the_example_prints(example, block):
+    printed = (ROOT / "tests/examples/transcripts" / f"{example.split('/')[-1]}.txt").read_text()
+    shown = [line.strip() for line in block.splitlines() if line.strip(" .…")]
+    known = [line.strip() for line in printed.splitlines()]
+    for line in shown:
+        start = line.partition("…")[0].rstrip()
+        assert any(start in each for each in known), line

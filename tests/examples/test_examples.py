@@ -1,9 +1,9 @@
-"""Every example runs as a person would run it, with no key and no network, and prints its
-transcript."""
+"""Every example runs as a subprocess, without a key and a network, and prints its transcript."""
 
 import functools
 import json
 import os
+import pty
 import re
 import sqlite3
 import subprocess
@@ -23,8 +23,13 @@ TRANSCRIPTS = Path(__file__).parent / "transcripts"
 
 @functools.cache
 def run(name, *arguments, **environment):
-    """The finished process of an example; the environment holds nothing but what is given. Runs
-    once for all."""
+    """Run an example once, and return its finished process.
+
+    Args:
+        name: The path of the example.
+        arguments: The arguments of the command line.
+        environment: The environment variables; no others are set.
+    """
     inherited = {key: os.environ[key] for key in ("PATH", "SYSTEMROOT") if key in os.environ}
     return subprocess.run(
         [sys.executable, EXAMPLES / name, *arguments],
@@ -38,7 +43,7 @@ def run(name, *arguments, **environment):
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.rglob("*.py")), ids=lambda path: path.stem)
 def test_an_example_prints_its_transcript(path, tmp_path):
-    if path.stem == "database_agent":  # it needs a question; see its own test
+    if path.stem == "database_agent":  # needs a question; has a test of its own
         return
     done = run(path.relative_to(EXAMPLES))
     assert (done.returncode, done.stdout) == (
@@ -48,11 +53,11 @@ def test_an_example_prints_its_transcript(path, tmp_path):
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("stage*.py")), ids=lambda path: path.stem)
-def test_an_example_of_a_stage_names_its_key_points(path):
+def test_the_docstring_of_a_stage_example_lists_key_points(path):
     assert "Key points:\n  1. " in path.read_text()
 
 
-def test_the_main_job_prints_what_was_promised():
+def test_the_main_example_prints_the_expected_lines():
     printed = run("basic_usage.py").stdout
     for line in (
         "Registered tools: ['get_weather', 'get_time']",
@@ -64,16 +69,12 @@ def test_the_main_job_prints_what_was_promised():
     assert re.search(r"^Assistant reply: .*Shanghai.*22", printed, re.MULTILINE)
 
 
-def test_the_embedded_model_says_that_it_is_one():
+def test_the_offline_model_identifies_itself():
     assert "rules, not from a language model" in run("basic_usage.py").stderr
 
 
-def test_the_readme_shows_the_transcript_as_it_is():
-    assert run("basic_usage.py").stdout.strip() in (ROOT / "README.md").read_text()
-
-
 @pytest.mark.parametrize(
-    ("question", "rounds", "said"),
+    ("question", "rounds", "words"),
     [
         ("What is the weather in Beijing and in Paris?", 2, ["Beijing", "Paris"]),
         ("What time is it?", 1, ["2026-01-01T12:00:00"]),
@@ -81,21 +82,21 @@ def test_the_readme_shows_the_transcript_as_it_is():
         ("上海的天气怎么样？", 1, ["上海"]),
     ],
 )
-def test_another_question_gets_another_answer(question, rounds, said):
+def test_another_question_has_another_answer(question, rounds, words):
     printed = run("basic_usage.py", "--question", question).stdout
     reply = next(line for line in printed.splitlines() if line.startswith("Assistant reply:"))
     assert f"Tool rounds executed: {rounds}" in printed
-    assert [word for word in said if word not in reply] == []
+    assert [word for word in words if word not in reply] == []
 
 
-def test_show_messages_prints_exactly_what_the_model_sees():
+def test_show_messages_prints_the_messages_of_each_request():
     printed = run("basic_usage.py", "--show-messages").stdout
     assert '{"tool": null, "reply": "<your answer>"}' in printed
     assert printed.count("  [system]\n") == 2  # one in each of the two requests
     assert "  [user]\n    [Tool result for get_weather]\n" in printed
 
 
-def test_the_embedded_model_over_tcp_gives_the_same_transcript_but_for_the_host():
+def test_the_offline_model_over_tcp_prints_the_same_transcript_except_for_the_host():
     server = make_server("127.0.0.1", 0)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -109,14 +110,14 @@ def test_the_embedded_model_over_tcp_gives_the_same_transcript_but_for_the_host(
     assert over_tcp.stdout.replace(host, "offline") == run("basic_usage.py").stdout
 
 
-CANNOT_WORK = {
+INVALID_SETTINGS = {
     "refused connection": (
         {"LLM_BASE_URL": "http://127.0.0.1:9/v1"},
-        "Could not connect to 127.0.0.1",
+        "Could not connect to 127.0.0.1:9 (",
     ),
     "unknown host": (
         {"LLM_BASE_URL": "http://no-such-host.invalid/v1"},
-        "Could not connect to no-such-host.invalid",
+        "Could not connect to no-such-host.invalid:80 (",
     ),
     "no key": ({"LLM_MODEL": "openai:gpt-5-mini"}, "set OPENAI_API_KEY"),
     "no provider": ({"LLM_MODEL": "gpt-5-mini"}, "Write provider:name"),
@@ -125,26 +126,28 @@ CANNOT_WORK = {
 
 @pytest.fixture(scope="module")
 def failed():
-    """`failed[case]` is the process that will have failed. All run at once: some wait before they
-    try again."""
+    """`failed[case]` is the future process of a case.
+
+    All cases run concurrently, because some wait before a retry.
+    """
     with ThreadPoolExecutor() as threads:
         yield {
             case: threads.submit(run, "basic_usage.py", **environment)
-            for case, (environment, _) in CANNOT_WORK.items()
+            for case, (environment, _) in INVALID_SETTINGS.items()
         }
 
 
-@pytest.mark.parametrize("case", CANNOT_WORK)
-def test_what_cannot_work_ends_with_one_clear_sentence_and_status_1(failed, case):
-    done, said = failed[case].result(), CANNOT_WORK[case][1]
+@pytest.mark.parametrize("case", INVALID_SETTINGS)
+def test_invalid_settings_end_with_one_line_and_status_1(failed, case):
+    done, text = failed[case].result(), INVALID_SETTINGS[case][1]
     assert done.returncode == 1
-    assert said in done.stderr
+    assert text in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_a_bad_key_ends_with_one_clear_sentence_and_status_1(serve):
-    said = {"message": "Incorrect API key provided: sk-wrong-key", "code": "invalid_api_key"}
-    url = serve(lambda path: (401, json.dumps({"error": said}).encode()))
+def test_an_invalid_key_ends_with_one_line_and_status_1(serve):
+    error = {"message": "Incorrect API key provided: sk-wrong-key", "code": "invalid_api_key"}
+    url = serve(lambda path: (401, json.dumps({"error": error}).encode()))
     done = run("basic_usage.py", LLM_BASE_URL=f"{url}/v1", OPENAI_API_KEY="sk-wrong-key")
     assert done.returncode == 1
     assert done.stderr.strip() == (
@@ -154,7 +157,7 @@ def test_a_bad_key_ends_with_one_clear_sentence_and_status_1(serve):
     assert "sk-wrong-key" not in done.stdout
 
 
-def test_the_database_agent_answers_from_a_database_and_remembers(tmp_path):
+def test_the_database_agent_answers_from_a_database_and_continues_its_session(tmp_path):
     with sqlite3.connect(tmp_path / "shop.db") as database:
         database.execute("create table people (name text)")
     program = EXAMPLES / "programs" / "database_agent.py"
@@ -170,3 +173,37 @@ def test_the_database_agent_answers_from_a_database_and_remembers(tmp_path):
         assert done.returncode == 0, done.stderr
         assert "CREATE TABLE people (name text)" in done.stdout
         assert "-- completed (1 rounds)" in done.stdout
+
+
+def in_terminal(**environment):
+    """The output of basic_usage.py in a terminal."""
+    ours, theirs = pty.openpty()
+    done = subprocess.Popen(
+        [sys.executable, EXAMPLES / "basic_usage.py"],
+        stdout=theirs,
+        stderr=subprocess.DEVNULL,
+        env={"PATH": os.environ["PATH"], "PYTHONUTF8": "1", **environment},
+    )
+    os.close(theirs)
+    read = b""
+    while True:
+        try:
+            piece = os.read(ours, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        read += piece
+    os.close(ours)
+    assert done.wait(60) == 0
+    return read.decode().replace("\r\n", "\n")
+
+
+def test_colors_are_used_in_a_terminal_that_supports_them():
+    assert "\033[32m" in in_terminal(TERM="xterm")
+
+
+@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
+def test_colors_are_omitted_where_they_are_unwanted(environment):
+    plain = in_terminal(**{"TERM": "xterm", **environment})
+    assert plain == (TRANSCRIPTS / "basic_usage.txt").read_text()

@@ -1,4 +1,4 @@
-"""The tools of the folder agent cannot be talked out of their folder."""
+"""The tools of the folder agent cannot read or write outside their folder."""
 
 import os
 import runpy
@@ -20,8 +20,10 @@ def example():
 
 @pytest.fixture
 def outside(tmp_path):
-    """A place with a secret, a folder of the same beginning, and the agent's folder with ways out
-    of it."""
+    """A folder with a secret, another folder with the same prefix, and the agent's folder.
+
+    The agent's folder contains links to the outside.
+    """
     root = tmp_path / "folder"
     (root / "deep" / "deeper").mkdir(parents=True)
     (root / "list.txt").write_text("Buy milk.\n")
@@ -44,17 +46,17 @@ def tools(example, outside):
     return example["Folder"](outside / "folder").tools()
 
 
-def everything(place):
-    """What is in a folder and below, links not followed: names, and what files hold."""
+def content_of(folder):
+    """Return the paths below a folder and the bytes of the files; links are not followed."""
     return {
-        str(each.relative_to(place)): each.read_bytes()
+        str(each.relative_to(folder)): each.read_bytes()
         if each.is_file() and not each.is_symlink()
         else None
-        for each in place.rglob("*")
+        for each in folder.rglob("*")
     }
 
 
-WAYS_OUT = [
+PATHS_TO_THE_OUTSIDE = [
     "..",
     "../secret.txt",
     "./deep/../../secret.txt",
@@ -83,22 +85,20 @@ WAYS_OUT = [
 ]
 
 
-@pytest.mark.parametrize("path", WAYS_OUT, ids=ascii)
+@pytest.mark.parametrize("path", PATHS_TO_THE_OUTSIDE, ids=ascii)
 @pytest.mark.parametrize("name", ["list_files", "read_file", "write_file"])
-async def test_a_path_out_of_the_folder_is_refused_and_nothing_is_touched(
-    tools, outside, name, path
-):
-    before = everything(outside)
+async def test_a_path_outside_the_folder_is_refused_and_nothing_changes(tools, outside, name, path):
+    before = content_of(outside)
     given = {"path": path, "text": "x"} if name == "write_file" else {"path": path}
     with pytest.raises(ToolError) as caught:
         await tools.execute(name, given)
     assert caught.value.kind == "permission"
     assert caught.value.hint == "Try list_files."
     assert SECRET not in caught.value.for_model
-    assert everything(outside) == before
+    assert content_of(outside) == before
 
 
-async def test_an_absolute_path_out_of_the_folder_is_refused_one_into_it_is_not(tools, outside):
+async def test_an_absolute_path_must_be_inside_the_folder(tools, outside):
     with pytest.raises(ToolError) as caught:
         await tools.execute("read_file", {"path": str(outside / "secret.txt")})
     assert caught.value.kind == "permission"
@@ -111,11 +111,11 @@ async def test_an_absolute_path_out_of_the_folder_is_refused_one_into_it_is_not(
 @pytest.mark.parametrize(
     "path", ["list.txt", "./list.txt", "deep/../list.txt", "here", "out/folder/list.txt"]
 )
-async def test_a_path_that_ends_in_the_folder_is_fine_whatever_way_it_takes(tools, path):
+async def test_a_path_that_resolves_into_the_folder_is_accepted(tools, path):
     assert await tools.execute("read_file", {"path": path}) == "Buy milk.\n"
 
 
-async def test_a_folder_that_is_a_link_itself_is_the_place_it_leads_to(example, outside):
+async def test_a_folder_may_be_a_link(example, outside):
     (outside / "link").symlink_to("folder")
     tools = example["Folder"](outside / "link").tools()
     assert await tools.execute("read_file", {"path": "list.txt"}) == "Buy milk.\n"
@@ -123,7 +123,7 @@ async def test_a_folder_that_is_a_link_itself_is_the_place_it_leads_to(example, 
         await tools.execute("read_file", {"path": "../secret.txt"})
 
 
-async def test_search_reads_no_file_that_a_link_leads_to_outside(tools):
+async def test_search_does_not_follow_links_to_the_outside(tools):
     assert await tools.execute("search", {"word": "password"}) == []
     assert await tools.execute("search", {"word": "milk"}) == [
         "deep/same.txt: Buy milk.",
@@ -135,15 +135,15 @@ async def test_search_reads_no_file_that_a_link_leads_to_outside(tools):
 @pytest.mark.parametrize(
     "path", ["deep", ".", "", "none.txt", "deep/none/none.txt", "~", "$HOME", "pipe"]
 )
-async def test_what_is_no_file_is_not_read(tools, outside, path):
-    os.mkfifo(outside / "folder" / "pipe")  # to open it must continue its iteration
+async def test_folders_pipes_and_missing_files_are_not_read(tools, outside, path):
+    os.mkfifo(outside / "folder" / "pipe")  # opening a pipe would block
     with pytest.raises(ToolError) as caught:
         await tools.execute("read_file", {"path": path})
     assert (caught.value.kind, caught.value.message) == ("not_found", f"{path!r} is no file.")
 
 
 @pytest.mark.parametrize("path", ["deep", ".", "pipe"])
-async def test_what_is_no_file_is_not_written(tools, outside, path):
+async def test_folders_and_pipes_are_not_written(tools, outside, path):
     os.mkfifo(outside / "folder" / "pipe")
     with pytest.raises(ToolError) as caught:
         await tools.execute("write_file", {"path": path, "text": "x"})
@@ -155,23 +155,23 @@ async def test_what_is_no_file_is_not_written(tools, outside, path):
 
 @pytest.mark.parametrize("path", ["list.txt/below.txt", "circle", "x" * 300, "/".join("x" * 5000)])
 @pytest.mark.parametrize("name", ["list_files", "read_file", "write_file"])
-async def test_a_path_that_cannot_be_is_a_failure_and_no_more(tools, outside, name, path):
-    before = everything(outside)
+async def test_an_impossible_path_is_a_tool_error_and_nothing_changes(tools, outside, name, path):
+    before = content_of(outside)
     given = {"path": path, "text": "x"} if name == "write_file" else {"path": path}
     with pytest.raises(ToolError):
         await tools.execute(name, given)
-    assert everything(outside) == before
+    assert content_of(outside) == before
 
 
-async def test_of_a_huge_file_only_the_beginning_is_read(tools, outside):
+async def test_only_the_beginning_of_a_huge_file_is_read(tools, outside):
     with (outside / "folder" / "huge.txt").open("wb") as file:
         file.write("ä".encode() * 20_001)
-        file.truncate(10**11)  # a hole: no disk has to hold it
+        file.truncate(10**11)  # a sparse file, which needs no disk space
     assert await tools.execute("read_file", {"path": "huge.txt"}) == "ä" * 20_000
     assert await tools.execute("search", {"word": "milk"}) != []
 
 
-async def test_a_file_that_is_no_text_says_so_and_search_goes_past_it(tools, outside):
+async def test_a_binary_file_is_a_tool_error_and_search_skips_it(tools, outside):
     (outside / "folder" / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n milk")
     with pytest.raises(ToolError) as caught:
         await tools.execute("read_file", {"path": "a.png"})
@@ -179,29 +179,31 @@ async def test_a_file_that_is_no_text_says_so_and_search_goes_past_it(tools, out
     assert len(await tools.execute("search", {"word": "milk"})) == 3
 
 
-async def test_text_that_cannot_be_written_leaves_the_file_as_it_was(tools, outside):
+async def test_text_that_cannot_be_encoded_does_not_change_the_file(tools, outside):
     with pytest.raises(ToolError):
         await tools.execute("write_file", {"path": "list.txt", "text": "\ud800"})
     assert (outside / "folder" / "list.txt").read_text() == "Buy milk.\n"
 
 
-async def test_a_file_in_a_new_folder_is_written_to_the_byte(tools, outside):
-    said = await tools.execute("write_file", {"path": "new/er/tea.txt", "text": "Tee für Ada\r\n"})
-    assert said == "13 characters written."
+async def test_a_file_in_a_new_folder_is_written_exactly(tools, outside):
+    output = await tools.execute(
+        "write_file", {"path": "new/er/tea.txt", "text": "Tee für Ada\r\n"}
+    )
+    assert output == "13 characters written."
     assert (
         outside / "folder" / "new" / "er" / "tea.txt"
     ).read_bytes() == "Tee für Ada\r\n".encode()
 
 
 @pytest.mark.parametrize("approve", [None, lambda request: False])
-async def test_nothing_is_written_where_nobody_agrees(tools, outside, approve):
+async def test_nothing_is_written_without_approval(tools, outside, approve):
     call = ToolCall("1", "write_file", '{"path": "list.txt", "text": "x"}')
     result = await execute_tool_call(tools, call, ExecutionSettings(approve=approve))
     assert (result.status, result.attempts) == ("rejected", 0)
     assert (outside / "folder" / "list.txt").read_text() == "Buy milk.\n"
 
 
-async def test_the_person_of_the_example_is_asked_about_writing_only(example, tools, capsys):
+async def test_the_example_requests_approval_for_writes_only(example, tools, capsys):
     execution = ExecutionSettings(approve=example["ask"])
     read = ToolCall("1", "read_file", '{"path": "list.txt"}')
     wrong = ToolCall("2", "write_file", '{"path": "list.txt", "text": "Tea"}')

@@ -1,8 +1,7 @@
-"""A PostgreSQL server of our own, in a folder of its own, for as long as a test needs it.
+"""A separate PostgreSQL server in its own folder, for the duration of a test.
 
-It listens on a socket in that folder only, asks for a password, and is stopped and removed at the
-end, also when the tests are killed. Loaded by the conftests of the tests that need a server; knows
-nothing of them.
+It listens only on a socket in that folder and requires a password. It is stopped and removed at the
+end, even if the tests are killed. Conftests of the tests that need a server load this file.
 """
 
 import os
@@ -19,11 +18,11 @@ INSTALLED = sorted(
     Path("/usr/lib/postgresql").glob("*/bin"), key=lambda each: float(each.parent.name)
 )
 OUTER = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
-PLACES = os.pathsep.join([os.environ.get("PATH", ""), *map(str, reversed(INSTALLED))])
+SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", ""), *map(str, reversed(INSTALLED))])
 
 
 class Cluster:
-    """A server: its databases, and the means to stop it and start it again."""
+    """A server with its databases, which can be stopped and started again."""
 
     def __init__(self, folder: Path, owner: str | None) -> None:
         self.folder = folder
@@ -31,7 +30,7 @@ class Cluster:
         self._data = ("-D", folder / "data")
 
     def initialize(self, password: Path) -> None:
-        """Make its files; nobody waits until they are on the disk."""
+        """Create the files of the server, without waiting for the disk."""
         signing_in = ("-U", USER, "-A", "scram-sha-256", "--pwfile", password)
         self.run("initdb", *self._data, *signing_in, "-E", "UTF8", "-N")
 
@@ -43,7 +42,7 @@ class Cluster:
         self.run("pg_ctl", *self._data, "start", "-w", "-l", self.folder / "log", "-o", settings)
 
     def stop(self, mode: str = "fast") -> None:
-        """Stop it; "immediate" is what a crash looks like."""
+        """Stop the server; "immediate" simulates a crash."""
         self.run("pg_ctl", *self._data, "stop", "-w", "-m", mode)
 
     def run(self, name: str, *arguments: object) -> None:
@@ -64,19 +63,19 @@ class Cluster:
 
 
 def missing() -> str | None:
-    """Why there cannot be a server here."""
+    """Return the reason why no server can be started here, or None."""
     if program("initdb") is None or program("pg_ctl") is None:
         return "PostgreSQL is not installed: neither initdb in PATH nor /usr/lib/postgresql"
     return None
 
 
 def program(name: str) -> str | None:
-    return shutil.which(name, path=PLACES)
+    return shutil.which(name, path=SEARCH_PATH)
 
 
 @contextmanager
 def cluster() -> Iterator[Cluster]:
-    """A running server, gone afterwards."""
+    """Yield a running server that is removed afterwards."""
     owner = _ordinary_user()
     folder = Path(tempfile.mkdtemp(prefix="stages-"))
     if owner:
@@ -84,7 +83,7 @@ def cluster() -> Iterator[Cluster]:
     with _removed_in_the_end(folder, owner):
         password = folder / "password"
         password.write_text(PASSWORD)
-        password.chmod(0o644)  # in a folder that nobody else can enter
+        password.chmod(0o644)  # in a private folder
         server = Cluster(folder, owner)
         server.initialize(password)
         server.start()
@@ -92,8 +91,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def _removed_in_the_end(folder: Path, owner: str | None) -> subprocess.Popen:
-    """A process that waits until this one lets go of it or ends, in whatever way, and then tidies
-    up."""
+    """Start a process that removes the server as soon as this process exits or closes the pipe."""
     script = 'read -r _; "$0" stop -s -m immediate -D "$1/data"; rm -rf "$1"'
     return subprocess.Popen(
         ["sh", "-c", script, program("pg_ctl"), folder],
@@ -107,7 +105,7 @@ def _removed_in_the_end(folder: Path, owner: str | None) -> subprocess.Popen:
 
 
 def _ordinary_user() -> str | None:
-    """Whom to run it as: PostgreSQL refuses the superuser."""
+    """Return the user that runs the server: PostgreSQL rejects the superuser."""
     if os.geteuid() != 0:
         return None
     import pwd

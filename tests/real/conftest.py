@@ -1,7 +1,7 @@
-"""aimock, a mock model server of somebody else's making, running on loopback; see test_aimock.py.
+"""Fixtures for aimock, an independent mock model server on loopback; see test_aimock.py.
 
-It speaks three formats as its own authors read them, so it is a second opinion on ours. What it
-answers to which question stands in `aimock/fixtures.json`. It is installed once, into `.venv`.
+It implements three formats as its authors understand them, so it is a second opinion on ours. Its
+questions and answers are in `aimock/fixtures.json`. It is installed once, into `.venv`.
 """
 
 import os
@@ -33,8 +33,7 @@ NO_NETWORK = "ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ENETUNREACH|EHOSTUNREA
 
 @dataclass(frozen=True)
 class Peer:
-    """aimock, spoken to in one format. Its answers to a question asked again are counted for each
-    test."""
+    """A client of aimock in one format. aimock counts repeated questions for each test."""
 
     server: str
     wire: str
@@ -46,8 +45,7 @@ class Peer:
         return Gateway(model, **{"api_key": KEY, "base_url": base_url, "max_retries": 0, **options})
 
     def seen(self):
-        """The requests that came in, as aimock understood them: in OpenAI's format, whatever they
-        came in."""
+        """Return the received requests as aimock decoded them: in OpenAI's format, for any format."""
         query = {"testId": self.test}
         answer = httpx.get(
             f"{self.server}/__aimock/journal", params=query, headers={"x-api-key": KEY}
@@ -73,9 +71,9 @@ def aimock():
         command, cwd=SETTINGS, env=outer, stdout=subprocess.PIPE, text=True
     ) as server:
         try:
-            said = server.stdout.readline()
-            ready = re.fullmatch(r"aimock server listening on (\S+)\n", said)
-            assert ready, f"aimock did not say where it listens, but {said!r}; stderr may say why"
+            line = server.stdout.readline()
+            ready = re.fullmatch(r"aimock server listening on (\S+)\n", line)
+            assert ready, f"aimock printed {line!r} instead of its URL; see its stderr"
             yield ready[1]
         finally:
             server.terminate()
@@ -88,8 +86,8 @@ def peer(request, aimock):
 
 @pytest.fixture(params=["whole", "streamed"])
 def ask(request):
-    """`await ask(gateway, messages, …)` gives the reply that `chat` gives, or the one a stream ends
-    with."""
+    """`await ask(gateway, messages, …)` returns the reply of `chat`, or the final message of a
+    stream."""
 
     async def whole(gateway, messages, **options):
         return await gateway.chat(messages, **options)
@@ -102,7 +100,7 @@ def ask(request):
 
 
 def install():
-    """Have npm fetch aimock, unless it has done so for this very package.json."""
+    """Install aimock with npm, unless this version of package.json is installed."""
     wanted, stamp = (SETTINGS / "package.json").read_text(), INSTALLED / ".installed"
     if stamp.is_file() and stamp.read_text() == wanted:
         return

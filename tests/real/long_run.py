@@ -1,12 +1,11 @@
-"""A run of `ten_rounds.py` that can be killed at any of its steps, and the process that starts such
-runs.
+"""A run of `ten_rounds.py` that can be killed at any of its steps.
 
     python tests/real/long_run.py
 
-Each line of its input says which run to start, each line of its output what became of it, both
-JSON. A run is a process of its own. It goes on with what its session holds, or asks the question if
-nobody has; each step passes a point that has a name, and at one of them it kills itself. Knows
-nothing of what ought to come of it; see test_kill_run.
+Starts runs as processes of their own. Each line of the input describes a run, each line of the
+output its outcome; both are JSON. A run resumes its session, or asks the question in a new session.
+Each step passes a named point, and the run kills itself at one of them. The expected outcome is
+checked by test_kill_run.
 """
 
 import asyncio
@@ -26,10 +25,10 @@ from ten_rounds import (
     QUESTION,
     ROUNDS,
     SESSION,
+    awaited_calls,
     call_of,
     is_outcome,
     journal_of,
-    others,
 )
 from writer import forked
 
@@ -48,8 +47,8 @@ from stage3_tools import (
     run_tool_loop,
 )
 
-PATIENCE = 5.0  # seconds until a call is said not to be noted while another one runs
-LONGEST = 30  # seconds; a run that has not ended by then never will
+PATIENCE = 5.0  # seconds until a missing record of another call is reported
+LONGEST = 30  # seconds until a run is stopped
 LONG_RESULT = 200  # repetitions of the end of a long result
 DIALECTS = {"native": NativeDialect, "prompt": PromptDialect}
 
@@ -58,10 +57,10 @@ DIALECTS = {"native": NativeDialect, "prompt": PromptDialect}
 
 
 class Points:
-    """The steps of a run, in the order they came; at one of them this process is killed.
+    """The steps of a run in order; the process is killed at one of them.
 
     Args:
-        kill_at: The name of that one, or its number, or None.
+        kill_at: The name or the number of that step, or None.
     """
 
     def __init__(self, kill_at):
@@ -92,14 +91,14 @@ class Points:
         sqlite3.connect = watched
 
 
-class Watched:
-    """A store that reaches a point before and after whatever is done with it."""
+class ObservedStore:
+    """A store that reaches a point before and after each operation."""
 
     def __init__(self, store, points):
         self._store, self._points = store, points
         self.written = defaultdict(
             asyncio.Event
-        )  # by call id: its result is in the journal, or that it ended
+        )  # by call id: set when its outcome is in the journal
 
     def __getattr__(self, name):
         return getattr(self._store, name)
@@ -108,10 +107,10 @@ class Watched:
         await self._at("create", self._store.create(session_id, *records), writes=True)
 
     async def append(self, session_id, *records, expected=None):
-        name = f"append {', '.join(map(named, records))}"
+        name = f"append {', '.join(map(describe, records))}"
         writing = self._store.append(session_id, *records, expected=expected)
         length = await self._at(name, writing, writes=True)
-        self.note(records)
+        self.mark_outcomes(records)
         return length
 
     async def read(self, *arguments, **settings):
@@ -120,45 +119,50 @@ class Watched:
     async def info(self, session_id):
         return await self._at("info", self._store.info(session_id))
 
-    def note(self, records):
+    def mark_outcomes(self, records):
         for each in filter(is_outcome, records):
             self.written[call_of(each)].set()
 
-    async def _at(self, name, doing, writes=False):
+    async def _at(self, name, operation, writes=False):
         self._points.reach(f"before {name}")
         self._points.where = name if writes else self._points.where
-        done = await doing
+        done = await operation
         self._points.where = None
         self._points.reach(f"after {name}")
         return done
 
 
-def named(record):
-    """A record in a few words."""
+def describe(record):
+    """Return a short description of a record."""
     if isinstance(record, MessageRecord) and not record.message.tool_call_id:
         return f"{record.message.role} message"
     return f"{record.kind} {call_of(record)}"
 
 
-# ---- tools that leave traces
+# ---- tools that record their calls
 # -------------------------------------------------------------------------------
 
 
 class Tools:
-    """Tools that write to a file when they begin and when they end.
+    """Tools that write to a file when they start and when they end.
 
     Args:
         traces: The file.
-        life: The number of this process among those that had the session.
-        points: What is reached on the way.
-        written: What comes of a call, by its id, as an event.
-        others: Which other call a call lasts as long as.
+        attempt: The number of this process among the processes of the session.
+        points: The points of the run.
+        written: An event per call id, set when the outcome is stored.
+        awaited: The call that must be stored before another call ends.
     """
 
-    def __init__(self, traces, life, points, written, others):
+    def __init__(self, traces, attempt, points, written, awaited):
         self._file = os.open(traces, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        self._life, self._points, self._written, self._others = life, points, written, others
-        self.unwritten = []  # what was waited for in vain
+        self._attempt, self._points, self._written, self._awaited = (
+            attempt,
+            points,
+            written,
+            awaited,
+        )
+        self.unwritten = []  # awaited calls that were not stored in time
 
     def registry(self):
         tools = ToolRegistry()
@@ -172,23 +176,23 @@ class Tools:
         return tools
 
     def _plain(self, name, arguments, context: ToolContext):
-        self._begin(name, context)
+        self._start(name, context)
         return self._end(name, arguments["label"], context)
 
     async def _slow(self, name, arguments, context: ToolContext):
-        self._begin(name, context)
-        if other := self._others.get(context.call_id):
+        self._start(name, context)
+        if awaited_call := self._awaited.get(context.call_id):
             try:
-                await asyncio.wait_for(self._written[other].wait(), PATIENCE)
+                await asyncio.wait_for(self._written[awaited_call].wait(), PATIENCE)
             except TimeoutError:
-                self.unwritten.append(other)
-            self._trace("goes on", name, context)
-            self._points.reach(f"{context.call_id} goes on")
+                self.unwritten.append(awaited_call)
+            self._trace("continues", name, context)
+            self._points.reach(f"{context.call_id} continues")
         return self._end(name, arguments["label"], context)
 
-    def _begin(self, name, context):
+    def _start(self, name, context):
         self._points.reach(f"{context.call_id} before its effect")
-        self._trace("begun", name, context)
+        self._trace("started", name, context)
         self._points.reach(f"{context.call_id} after its effect")
 
     def _end(self, name, label, context):
@@ -201,7 +205,7 @@ class Tools:
 
     def _trace(self, what, name, context):
         trace = {
-            "life": self._life,
+            "attempt": self._attempt,
             "what": what,
             "tool": name,
             "call": context.call_id,
@@ -214,21 +218,22 @@ class Tools:
 # ---------------------------------------------------------------------------------------------
 
 
-async def live(place, traces, dialect, life, kill_at, pipe):
-    """Go on with the session as far as it comes; says on a pipe that it begins, and what came of
-    it."""
+async def resume_run(location, traces, dialect, attempt, kill_at, pipe):
+    """Run the session as far as possible; report the start and the outcome on a pipe."""
     points = Points(kill_at)
     points.watch_database()
-    store = Watched(SqliteStore(place), points)
+    store = ObservedStore(SqliteStore(location), points)
     journal = await journal_of(store)
     os.write(pipe, b"\n")
-    store.note(journal or [])
+    store.mark_outcomes(journal or [])
     for each in journal or []:
         if isinstance(each, CallStartedRecord) and EFFECTS[each.tool] == "write":
-            store.written[each.call_id].set()  # nobody will run it again, or wait for it
-    tools = Tools(traces, life, points, store.written, others(dialect))
+            store.written[
+                each.call_id
+            ].set()  # it is not run again, so other calls must not wait for it
+    tools = Tools(traces, attempt, points, store.written, awaited_calls(dialect))
     asked = any(isinstance(each, MessageRecord) for each in journal or [])
-    write, made = MODELS[dialect], DIALECTS[dialect]
+    write, dialect_class = MODELS[dialect], DIALECTS[dialect]
 
     async def chat(messages, **settings):
         points.reach("before the model's reply")
@@ -240,48 +245,48 @@ async def live(place, traces, dialect, life, kill_at, pipe):
         if journal is None:
             await engine.create_session(SESSION)
         deps = ToolLoopDeps(chat, engine, OutputController(), tools.registry())
-        options = ToolLoopOptions(dialect=made(), max_tool_rounds=20)
+        options = ToolLoopOptions(dialect=dialect_class(), max_tool_rounds=20)
         result = await run_tool_loop(
             deps, SESSION, None if asked else QUESTION, options, resume=asked
         )
     statuses = {each.result.call_id: each.result.status for each in result.history}
-    told = {"status": result.status, "reply": result.reply, "statuses": statuses}
-    told |= {"points": points.passed, "unwritten": tools.unwritten}
-    os.write(pipe, json.dumps(told).encode())
+    outcome = {"status": result.status, "reply": result.reply, "statuses": statuses}
+    outcome |= {"points": points.passed, "unwritten": tools.unwritten}
+    os.write(pipe, json.dumps(outcome).encode())
 
 
-def run(place, traces, dialect, life, kill_at=None, delay=None):
-    """One process, killed at a point, or so many seconds after it has begun; or not at all.
+def run(location, traces, dialect, attempt, kill_at=None, delay=None):
+    """Run a process that is killed at a point or after a delay, or not at all.
 
     Returns:
-        How it ended: the number of a signal, or 0; how many seconds it took; what it told.
+        The signal that ended it, or 0; its duration in seconds; the reported outcome.
     """
     reading, writing = os.pipe()
 
     async def work():
         signal.alarm(LONGEST)
-        await live(place, traces, dialect, life, kill_at, writing)
+        await resume_run(location, traces, dialect, attempt, kill_at, writing)
 
     child, began = forked(work), time.monotonic()
     os.close(writing)
-    said = os.read(reading, 1)
+    output = os.read(reading, 1)
     if delay is not None:
         time.sleep(delay)
         os.kill(child, signal.SIGKILL)
-    said += b"".join(iter(lambda: os.read(reading, 65536), b""))
+    output += b"".join(iter(lambda: os.read(reading, 65536), b""))
     os.close(reading)
     _, status = os.waitpid(child, 0)
     seconds = time.monotonic() - began
-    told = json.loads(said) if said.strip() else None
-    return {"ended_by": -os.waitstatus_to_exitcode(status), "seconds": seconds, "told": told}
+    outcome = json.loads(output) if output.strip() else None
+    return {"ended_by": -os.waitstatus_to_exitcode(status), "seconds": seconds, "outcome": outcome}
 
 
 def main():
     """Start one run after the other."""
     ToolRegistry(
         Tool("any", "", None, print)
-    )  # loads what is loaded at first use: now, and not in each process
-    gc.freeze()  # or each process copies what is collected in it
+    )  # warm-up, so that not each process loads the modules
+    gc.freeze()  # avoids copies of the heap in each process
     for line in sys.stdin:
         sys.stdout.write(f"{json.dumps(run(**json.loads(line)))}\n")
         sys.stdout.flush()

@@ -1,8 +1,7 @@
-"""What the runs of `long_run.py` do: ten rounds of calls, a model that asks for them, and how to
-read the journal.
+"""The scenario of `long_run.py`: ten rounds of calls, a model that requests them, and the journal.
 
-The model is a function of what it sees: it asks for the next round when all results of the rounds
-before are there. So it says the same to whoever goes on with a run. Knows no processes; used by
+The model is a pure function of its messages: it requests the next round when all results of the
+previous rounds are present. So it replies the same in each process that resumes a run. Used by
 long_run and test_kill_run.
 """
 
@@ -19,8 +18,8 @@ SESSION, QUESTION = "s", "Do all of it."
 EFFECTS = {
     "look": "read",
     "fetch": "read",  # a plain function, run in a thread
-    "list": "read",  # says more than the model is shown
-    "miss": "read",  # finds nothing
+    "list": "read",  # returns more text than the model gets
+    "miss": "read",  # fails with not_found
     "put": "idempotent",
     "send": "write",
     "move": "write",  # exclusive
@@ -35,21 +34,21 @@ SEVERAL = (
     ("list 7a", "send 7b", "send 7c", "look 7d"),
     ("send 8",),
     ("look 9a", "put 9b", "move 9c", "put 9d", "look 9e"),
-    ("put 10a", "fetch 10b", "send 10c", "look 10d"),  # ended in whatever order
+    ("put 10a", "fetch 10b", "send 10c", "look 10d"),  # ends in any order
 )
 ONE = tuple((calls[-1],) for calls in SEVERAL)
 ROUNDS = {"native": SEVERAL, "prompt": ONE}
 SLOWEST_FIRST = ("3b 3a 3c", "5a 5b 5c 5d", "7b 7d 7a 7c", "9a 9b", "9d 9e")
-"""In which order the calls of a round end: each lasts until the one behind it is written down."""
+"""The order in which the calls of a round end: each waits until the following one is stored."""
 
 
 def id_of(label):
-    """How the model names a call, where it may."""
+    """Return the id of a call, if the model can set it."""
     return f"call-{label}"
 
 
-def others(dialect):
-    """For each call, by its id, the one that has to be written down before it ends."""
+def awaited_calls(dialect):
+    """Return, for each call id, the id of the call that must be stored before it ends."""
     if dialect != "native":
         return {}
     return {
@@ -58,7 +57,7 @@ def others(dialect):
 
 
 def reply_to(results, rounds):
-    """What the model says who sees these results: the next calls, or what it saw."""
+    """Return the next calls of the model, or its final text."""
     for done, calls in zip(accumulate(map(len, rounds), initial=0), rounds, strict=False):
         if done == len(results):
             return [
@@ -70,30 +69,30 @@ def reply_to(results, rounds):
 
 
 def seen_in(result):
-    """What the model notices of a result."""
+    """Return the part of a result that the model repeats."""
     if "may have happened" in result:
-        return "perhaps"
+        return "uncertain"
     found = re.search(r"(\w+) (\w+): (done|not there)", result)
     return found[0] if found else "?"
 
 
 async def write_as_calls(rounds, messages, **_):
-    """A model that writes calls of the provider's own."""
-    said = reply_to([each.text for each in messages if each.role == "tool"], rounds)
-    if isinstance(said, str):
-        return ChatResponse(Message.assistant(said), "stop")
-    return ChatResponse(Message.assistant("", said), "tool_calls")
+    """A model that writes native calls."""
+    reply = reply_to([each.text for each in messages if each.role == "tool"], rounds)
+    if isinstance(reply, str):
+        return ChatResponse(Message.assistant(reply), "stop")
+    return ChatResponse(Message.assistant("", reply), "tool_calls")
 
 
 async def write_as_text(rounds, messages, **_):
     """A model that writes one decision at a time."""
-    said = reply_to(
+    reply = reply_to(
         [each.text for each in messages if each.text.startswith("[Tool result for")], rounds
     )
-    if isinstance(said, str):
-        decision = {"tool": None, "reply": said}
+    if isinstance(reply, str):
+        decision = {"tool": None, "reply": reply}
     else:
-        decision = {"tool": said[0].name, "arguments": json.loads(said[0].arguments)}
+        decision = {"tool": reply[0].name, "arguments": json.loads(reply[0].arguments)}
     return ChatResponse(Message.assistant(json.dumps(decision)), "stop")
 
 
@@ -105,7 +104,7 @@ MODELS = {"native": write_as_calls, "prompt": write_as_text}
 
 
 def call_of(record):
-    """The id of the call that a record is about, or None."""
+    """Return the id of the call that a record belongs to, or None."""
     return (
         record.message.tool_call_id
         if isinstance(record, MessageRecord)
@@ -114,14 +113,14 @@ def call_of(record):
 
 
 def is_outcome(record):
-    """Whether a record says what came of a call, so that the call need never be run again."""
+    """Return whether a record has the outcome of a call, which is then not run again."""
     return isinstance(record, CallFinishedRecord) or (
         isinstance(record, MessageRecord) and bool(call_of(record))
     )
 
 
 async def journal_of(store):
-    """All records of the session, or None where there is none."""
+    """Return all records of the session, or None without a session."""
     try:
         return [record for _, record in await store.read(SESSION)]
     except SessionNotFound:

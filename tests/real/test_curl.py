@@ -1,4 +1,4 @@
-"""curl talks to the embedded model, as the README says it can."""
+"""The curl command of the README gets a reply of the embedded model."""
 
 import json
 import re
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.real
 
 @pytest.fixture
 def base_url():
-    """Where a server started from the command line listens."""
+    """The URL of a server that was started from the command line."""
     command = [sys.executable, "-m", "stage0_gateway", "serve", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         server.stdout.readline()

@@ -1,5 +1,4 @@
-"""On a machine that has only Python and make, two commands do everything, and the second time
-nothing is installed."""
+"""On a machine with only Python and make, `make` and `make demo` suffice, and install only once."""
 
 import os
 import shutil
@@ -15,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def fresh(tmp_path):
-    """A copy of the project without anything that was made in it."""
+    """A copy of the project without generated files."""
     made = shutil.ignore_patterns(
         ".venv", ".bench", ".git", "__pycache__", ".*_cache", ".hypothesis", "*.egg-info"
     )
@@ -23,7 +22,7 @@ def fresh(tmp_path):
 
 
 def make(target, folder):
-    """The finished process of a make target."""
+    """Run a make target and return its finished process."""
     outer = ("VIRTUAL_ENV", "MAKEFLAGS", "MAKELEVEL")
     environment = {name: value for name, value in os.environ.items() if name not in outer}
     command = ["make", f"PYTHON={sys.executable}", target]
@@ -33,7 +32,7 @@ def make(target, folder):
 
 
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
-def test_make_demo_sets_itself_up_and_a_second_run_installs_nothing(fresh):
+def test_make_demo_installs_everything_once(fresh):
     first = make("demo", fresh)
     if first.returncode and "No matching distribution" in first.stdout + first.stderr:
         pytest.skip("no package index can be reached from here")
@@ -47,7 +46,7 @@ def test_make_demo_sets_itself_up_and_a_second_run_installs_nothing(fresh):
 
 
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
-def test_make_alone_prints_the_targets(fresh):
+def test_make_without_a_target_lists_the_targets(fresh):
     done = make("help", fresh)
     assert [line.split()[1] for line in done.stdout.splitlines()] == [
         "help",
@@ -55,6 +54,7 @@ def test_make_alone_prints_the_targets(fresh):
         "test",
         "check",
         "format",
+        "reference",
         "test-real",
         "bench",
         "bench-peers",

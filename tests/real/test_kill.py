@@ -1,8 +1,6 @@
-"""A process that is killed while it writes loses nothing it acknowledged, and leaves nothing half
-written.
+"""A process that is killed while it writes keeps all acknowledged records, and none partially.
 
-The moments are drawn anew each time; KILL_SEED=… in the environment draws those of a run that
-printed it again.
+The moments are random; KILL_SEED=… in the environment repeats a run that printed it.
 """
 
 import importlib.util
@@ -25,41 +23,43 @@ KILLS, LATEST = 200, 0.05  # seconds after the start, or after the first write
 KILLS_IN_A_SESSION = 10
 SEED = int(os.environ.get("KILL_SEED") or random.randrange(1_000_000))
 
-_spec = importlib.util.spec_from_file_location("places", Path(__file__).with_name("places.py"))
-places = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(places)
+_spec = importlib.util.spec_from_file_location(
+    "locations", Path(__file__).with_name("locations.py")
+)
+locations = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(locations)
 
 
 class Reader:
-    """Looks at what a killed process left, repairs it and goes on with it."""
+    """Reads the records that a killed process left, repairs the session and continues it."""
 
-    def __init__(self, place):
-        self.place, self.store = place, places.store_at(place)
-        self._known = {}  # what each session held when it was looked at last
+    def __init__(self, location):
+        self.location, self.store = location, locations.store_at(location)
+        self._known = {}  # the records of each session at the last check
 
-    async def check(self, session, told):
-        """Compare what a process said with what is there; gives what there is to count."""
-        assert told["ended_by"] == signal.SIGKILL, "the writer ended by itself; its stderr says why"
-        begun, done = told["begun"], told["done"]
-        assert len(begun) - done in (0, 1)
-        acknowledged = [*self._known.get(session, []), *chain.from_iterable(begun[:done])]
-        there = await self.records(session)
-        assert there[: len(acknowledged)] == acknowledged
-        more = there[len(acknowledged) :]
-        assert more in ([], [*chain.from_iterable(begun[done:])])
-        problems = await self._go_on(session) if there else []
+    async def check(self, session, report):
+        """Compare the reports of a process with its records; return counts."""
+        assert report["ended_by"] == signal.SIGKILL, "the writer ended unexpectedly; see its stderr"
+        started, done = report["started"], report["done"]
+        assert len(started) - done in (0, 1)
+        acknowledged = [*self._known.get(session, []), *chain.from_iterable(started[:done])]
+        stored = await self.records(session)
+        assert stored[: len(acknowledged)] == acknowledged
+        more = stored[len(acknowledged) :]
+        assert more in ([], [*chain.from_iterable(started[done:])])
+        problems = await self._resume(session) if stored else []
         return Counter(
             {
                 "appends acknowledged": done,
-                "in the middle of an append": len(begun) - done,
+                "in the middle of an append": len(started) - done,
                 "which was kept": bool(more),
                 "left a call without a result": bool(problems),
                 "before anything was written": not done,
             }
         )
 
-    async def _go_on(self, session):
-        """Repair a session and say something in it; gives what was wrong with it."""
+    async def _resume(self, session):
+        """Repair a session and add a message; return the problems that were repaired."""
         engine = ContextEngine(
             store=self.store, window=KeepSystemAndRecent(max_tokens=4000, oversize="cut")
         )
@@ -77,7 +77,7 @@ class Reader:
         return problems
 
     async def lost(self):
-        """The sessions that are not what they were when they were looked at last."""
+        """Return the sessions that have changed since the last check."""
         return [
             session
             for session, known in self._known.items()
@@ -85,7 +85,7 @@ class Reader:
         ]
 
     async def records(self, session):
-        """All records of a session in their form in JSON."""
+        """Return all records of a session as JSON values."""
         try:
             entries = await self.store.read(session)
         except SessionNotFound:
@@ -99,27 +99,25 @@ def kind(request):
     return request.param
 
 
-async def test_a_killed_process_loses_nothing_that_it_acknowledged(kind, tmp_path, say):
+async def test_a_killed_process_loses_no_acknowledged_record(kind, tmp_path, say):
     chance, tally = random.Random(SEED), Counter()
-    with places.fresh_places(kind, tmp_path) as fresh, places.writing_process() as ask:
+    with locations.fresh_locations(kind, tmp_path) as fresh, locations.writing_process() as ask:
         grown = Reader(await fresh())
         for kill in range(KILLS):
             reader = Reader(await fresh()) if kill % 5 == 0 else grown
             session = f"session {kill // KILLS_IN_A_SESSION}"
-            told = ask(
+            report = ask(
                 "write_until_killed",
-                place=reader.place,
+                location=reader.location,
                 session=session,
                 seed=kill,
                 **moment(chance),
             )
-            await places.settled(reader.place)
-            tally += await reader.check(session, told)
-            assert places.damage(reader.place) == []
+            await locations.settled(reader.location)
+            tally += await reader.check(session, report)
+            assert locations.damage(reader.location) == []
             if reader is not grown or chance.random() < 0.2:
-                await (
-                    reader.store.aclose()
-                )  # the next process finds nobody at the file, and its log folded in
+                await reader.store.aclose()  # the next process finds a closed file without a log
         assert await grown.lost() == []
         await grown.store.aclose()
     say(f"{kind}: KILL_SEED={SEED}, {KILLS} kills: {dict(tally)}")
@@ -129,7 +127,7 @@ async def test_a_killed_process_loses_nothing_that_it_acknowledged(kind, tmp_pat
 
 
 def moment(chance):
-    """When to kill."""
+    """Return a random moment for the kill."""
     return {
         "delay": chance.uniform(0, LATEST),
         "after": chance.choices(["start", "first write"], [1, 3])[0],

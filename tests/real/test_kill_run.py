@@ -1,9 +1,7 @@
-"""A run that is killed at any of its steps is gone on with: nothing is lost, and nothing is done
-twice.
+"""A run that is killed at any step can be resumed: nothing is lost, and nothing is done twice.
 
-The run has ten rounds, some of several calls that end in another order than they began. Where it is
-killed is drawn anew each time; KILL_SEED=… in the environment draws those of a run that printed it
-again.
+The run has ten rounds, some with several calls that end out of order. The moments of the kills are
+random; KILL_SEED=… in the environment repeats a run that printed it.
 """
 
 import asyncio
@@ -30,10 +28,11 @@ from stage1_context.journal import CallStartedRecord, MessageRecord, RepairRecor
 pytestmark = [
     pytest.mark.real,
     pytest.mark.skipif(
-        not hasattr(os, "fork"), reason="there is no fork here, so every run would start anew"
+        not hasattr(os, "fork"),
+        reason="os.fork is missing, so every run would import everything again",
     ),
 ]
-EVERY = 4  # of so many neighbouring points one is taken
+EVERY = 4  # one of this number of adjacent points is tested
 TIMED = 40
 AT_ONCE = 2
 UNKNOWN = """\
@@ -41,50 +40,52 @@ Error (interrupted): The program ended before this call had a result.
 It may have happened, in whole or in part. Check before you ask for it again."""
 SEED = int(os.environ.get("KILL_SEED") or random.randrange(1_000_000))
 
-_spec = importlib.util.spec_from_file_location("places", Path(__file__).with_name("places.py"))
-places = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(places)
-ten_rounds = places.load("ten_rounds")
+_spec = importlib.util.spec_from_file_location(
+    "locations", Path(__file__).with_name("locations.py")
+)
+locations = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(locations)
+ten_rounds = locations.load("ten_rounds")
 
 
 @dataclass
-class Life:
-    """One process that had the session.
+class Attempt:
+    """One process that ran the session.
 
     Attributes:
         ended_by: The signal that ended it, or 0.
-        told: What came of it, where it came to its end.
-        seconds: How long it took.
-        journal: What the session held afterwards.
-        traces: What its tools wrote.
+        outcome: The reported outcome of a run that completed.
+        seconds: The duration.
+        journal: The records of the session afterwards.
+        traces: The lines that its tools wrote.
     """
 
     ended_by: int
-    told: dict | None
+    outcome: dict | None
     seconds: float
     journal: list
     traces: list
 
     def calls(self, what):
-        """The calls that had come so far in this life, as often as they had."""
+        """Count the calls that reached this step, by call."""
         return Counter(trace["call"] for trace in self.traces if trace["what"] == what)
 
     @property
-    def begun(self):
-        """The calls that the journal says are begun, and their tools."""
+    def started(self):
+        """The calls with a start record in the journal, and their tools."""
         return {
             each.call_id: each.tool for each in self.journal if isinstance(each, CallStartedRecord)
         }
 
     @property
     def finished(self):
-        """The calls of which the journal says how they ended."""
+        """The calls with an outcome in the journal."""
         return {ten_rounds.call_of(each) for each in self.journal if ten_rounds.is_outcome(each)}
 
     @property
     def in_flight(self):
-        """The writes that may have happened."""
-        return {call for call, tool in self.begun.items() if is_write(tool)} - self.finished
+        """The write calls that may have happened."""
+        return {call for call, tool in self.started.items() if is_write(tool)} - self.finished
 
 
 def is_write(tool):
@@ -97,8 +98,8 @@ def is_write(tool):
 
 @contextmanager
 def starter():
-    """Yields `start(…)`, which has `long_run.py` start a run and says what became of it."""
-    command = [sys.executable, places.HERE / "long_run.py"]
+    """Yield `start(…)`, which has `long_run.py` start a run and returns its outcome."""
+    command = [sys.executable, locations.HERE / "long_run.py"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -106,46 +107,47 @@ def starter():
         def start(**arguments):
             print(json.dumps(arguments), file=process.stdin, flush=True)
             answer = process.stdout.readline()
-            assert answer, "long_run.py ended by itself; what it wrote to stderr says why"
+            assert answer, "long_run.py ended unexpectedly; see its stderr"
             return json.loads(answer)
 
         yield start
 
 
-async def lives(start, folder, dialect, kills):
-    """A session that one process after the other has: each is killed, and the last one comes to its
-    end."""
+async def run_attempts(start, folder, dialect, kills):
+    """Run a session in one process after the other: each is killed, and the last one completes."""
     folder.mkdir()
-    place, traces = folder / "sessions.db", folder / "traces"
-    lived = []
+    location, traces = folder / "sessions.db", folder / "traces"
+    attempts = []
     for number, kill in enumerate([*kills, {}]):
         given = {
-            "place": str(place),
+            "location": str(location),
             "traces": str(traces),
             "dialect": dialect,
-            "life": number,
+            "attempt": number,
             **kill,
         }
-        became = await asyncio.to_thread(start, **given)
-        journal = await journal_in(place, folder / f"{number}.db")
+        outcome_of_run = await asyncio.to_thread(start, **given)
+        journal = await journal_in(location, folder / f"{number}.db")
         left = (
             [json.loads(line) for line in traces.read_text().splitlines()]
             if traces.exists()
             else []
         )
-        lived.append(
-            Life(
-                **became, journal=journal, traces=[each for each in left if each["life"] == number]
+        attempts.append(
+            Attempt(
+                **outcome_of_run,
+                journal=journal,
+                traces=[each for each in left if each["attempt"] == number],
             )
         )
-    return lived
+    return attempts
 
 
-async def journal_in(place, copy):
-    """What a file holds, read from a copy: the next process should find what the killed one
-    left."""
+async def journal_in(location, copy):
+    """Return the records of a file, read from a copy, so that the next process finds the file
+    unchanged."""
     for end in ("", "-wal"):
-        if (part := Path(f"{place}{end}")).exists():
+        if (part := Path(f"{location}{end}")).exists():
             shutil.copy(part, f"{copy}{end}")
     if not copy.exists():
         return []
@@ -155,79 +157,91 @@ async def journal_in(place, copy):
     return journal or []
 
 
-# ---- what ought to come of them
+# ---- expected outcome
 # ----------------------------------------------------------------------------
 
 
-def wrong_in(life, before, others):
-    """What a process did that it should not have done, after what others had left."""
-    begun, there = life.calls("begun"), before.journal if before else []
+def violations_in(attempt, before, awaited):
+    """Return the violations of one process, given the process before it."""
+    started, known = attempt.calls("started"), before.journal if before else []
     finished, in_flight = (before.finished, before.in_flight) if before else (set(), set())
-    late = {others[call] for call in life.calls("goes on")} & {*life.calls("ended")} - life.finished
+    late = {awaited[call] for call in attempt.calls("continues")} & {
+        *attempt.calls("ended")
+    } - attempt.finished
     return {
-        "ended by itself": life.ended_by if life.ended_by not in (0, signal.SIGKILL) else None,
-        "the journal was changed": life.journal[: len(there)] != there,
-        "begun twice": [call for call, times in begun.items() if times > 1],
-        "begun before that was written": begun.keys() - life.begun.keys(),
-        "ended, and that was not written while another call ran": late,
-        "its outcome was there, and it was run again": begun.keys() & finished,
-        "a write that was begun before was run again": begun.keys() & in_flight,
+        "ended by itself": attempt.ended_by
+        if attempt.ended_by not in (0, signal.SIGKILL)
+        else None,
+        "the journal was changed": attempt.journal[: len(known)] != known,
+        "started twice": [call for call, times in started.items() if times > 1],
+        "started before that was stored": started.keys() - attempt.started.keys(),
+        "ended, but not stored while another call ran": late,
+        "run again despite a stored outcome": started.keys() & finished,
+        "a write that was started before was run again": started.keys() & in_flight,
     }
 
 
-def wrong_at_the_end(lived, calm):
-    """What is not as it would be had nobody been killed, except for writes that may have
-    happened."""
-    last, perhaps = lived[-1], set().union(*(life.in_flight for life in lived[:-1]))
-    history, wanted = messages(last), [but_perhaps(each, perhaps) for each in messages(calm)]
-    reply = " ".join(ten_rounds.seen_in(each.text) for each in wanted if each.role == "tool")
-    begun, ended = (
-        sum((life.calls(what) for life in lived), Counter()) for what in ("begun", "ended")
+def violations_at_the_end(attempts, reference):
+    """Return the differences to an uninterrupted run, except for writes that may have happened."""
+    last, uncertain = attempts[-1], set().union(*(attempt.in_flight for attempt in attempts[:-1]))
+    history, wanted = (
+        messages(last),
+        [with_unknown_effect(each, uncertain) for each in messages(reference)],
     )
-    keys = {(trace["call"], trace["key"]) for life in lived for trace in life.traces}
-    unknown = perhaps & set(last.told["statuses"])
+    reply = " ".join(ten_rounds.seen_in(each.text) for each in wanted if each.role == "tool")
+    started, ended = (
+        sum((attempt.calls(what) for attempt in attempts), Counter())
+        for what in ("started", "ended")
+    )
+    keys = {(trace["call"], trace["key"]) for attempt in attempts for trace in attempt.traces}
+    unknown = uncertain & set(last.outcome["statuses"])
     return {
-        "status": last.told["status"] != "completed" and last.told["status"],
-        "reply": last.told["reply"] != reply and last.told["reply"],
+        "status": last.outcome["status"] != "completed" and last.outcome["status"],
+        "reply": last.outcome["reply"] != reply and last.outcome["reply"],
         "history": [each for each in zip_longest(history[:-1], wanted[:-1]) if each[0] != each[1]],
         "last message": history[-1].text != reply and history[-1],
         "problems": MessageHistory(history).check_history(),
         "repaired": [each for each in last.journal if isinstance(each, RepairRecord)],
-        "not said to be unknown": {
-            call for call in unknown if last.told["statuses"][call] != "unknown_effect"
+        "not reported as unknown": {
+            call for call in unknown if last.outcome["statuses"][call] != "unknown_effect"
         },
-        "said to be unknown": {
-            call for call, status in last.told["statuses"].items() if status == "unknown_effect"
+        "wrongly reported as unknown": {
+            call for call, status in last.outcome["statuses"].items() if status == "unknown_effect"
         }
         - unknown,
         "written twice": [
-            call for call, tool in last.begun.items() if is_write(tool) and begun[call] > 1
+            call for call, tool in last.started.items() if is_write(tool) and started[call] > 1
         ],
-        "never ended": last.begun.keys() - ended.keys() - perhaps,
-        "another key": len(keys) != len(begun) and keys,
+        "never ended": last.started.keys() - ended.keys() - uncertain,
+        "another key": len(keys) != len(started) and keys,
     }
 
 
-def messages(life):
-    return [each.message for each in life.journal if isinstance(each, MessageRecord)]
+def messages(attempt):
+    return [each.message for each in attempt.journal if isinstance(each, MessageRecord)]
 
 
-def but_perhaps(message, perhaps):
-    """A message of a run that nobody killed, where these writes may have happened."""
-    if message.tool_call_id not in perhaps:
+def with_unknown_effect(message, uncertain):
+    """Return a message of an uninterrupted run as it is after these uncertain writes."""
+    if message.tool_call_id not in uncertain:
         return message
     return Message.tool(UNKNOWN, message.tool_call_id, name=message.name, is_error=True)
 
 
-def wrong(lived, calm, others):
-    """All that is wrong with what came of a session, in words; empty if nothing is."""
+def violations(attempts, reference, awaited):
+    """Return all violations of a session with descriptions, or an empty dict."""
     found = {}
-    for number, life in enumerate(lived):
-        before = lived[number - 1] if number else None
+    for number, attempt in enumerate(attempts):
+        before = attempts[number - 1] if number else None
         found |= {
-            f"life {number}: {what}": why for what, why in wrong_in(life, before, others).items()
+            f"attempt {number}: {what}": why
+            for what, why in violations_in(attempt, before, awaited).items()
         }
-    found |= wrong_at_the_end(lived, calm) if lived[-1].told else {"no end": lived[-1].ended_by}
+    found |= (
+        violations_at_the_end(attempts, reference)
+        if attempts[-1].outcome
+        else {"no end": attempts[-1].ended_by}
+    )
     return {what: why for what, why in found.items() if why}
 
 
@@ -235,32 +249,35 @@ def wrong(lived, calm, others):
 # ---------------------------------------------------------------------------------------------
 
 
-async def calm(folder, dialect):
-    """What comes of a run that nobody kills, of which the others must not differ: the fastest of
-    some."""
+async def uninterrupted_run(folder, dialect):
+    """Run the session without kills several times; return the fastest run, the reference."""
     with starter() as start:
-        lived = [(await lives(start, folder / f"calm {each}", dialect, []))[0] for each in range(3)]
-    for life in lived:
-        assert life.told["unwritten"] == [], (
-            "these had ended, and that was not written while another call ran"
+        attempts = [
+            (await run_attempts(start, folder / f"reference {each}", dialect, []))[0]
+            for each in range(3)
+        ]
+    for attempt in attempts:
+        assert attempt.outcome["unwritten"] == [], (
+            "these calls ended, but were not stored while another call ran"
         )
-        assert wrong([life], lived[0], ten_rounds.others(dialect)) == {}
-    return min(lived, key=lambda life: life.seconds)
+        assert violations([attempt], attempts[0], ten_rounds.awaited_calls(dialect)) == {}
+    return min(attempts, key=lambda attempt: attempt.seconds)
 
 
-async def try_all(folder, dialect, undisturbed, kills):
-    """Kill runs like this, each one as a list says; returns what is wrong, and how often there was
-    what."""
+async def kill_runs(folder, dialect, reference, kills):
+    """Run and kill sessions as listed; return the violations, and counts of observations."""
     left, found, tally = iter(enumerate(kills)), {}, Counter()
 
     async def work():
         with starter() as start:
             for number, each in left:
                 at = folder / f"{number}"
-                lived = await lives(start, at, dialect, each)
-                found[str(each)] = wrong(lived, undisturbed, ten_rounds.others(dialect))
-                found[f"{each}: damage"] = places.damage(str(at / "sessions.db"))
-                tally.update(seen_of(lived))
+                attempts = await run_attempts(start, at, dialect, each)
+                found[str(each)] = violations(
+                    attempts, reference, ten_rounds.awaited_calls(dialect)
+                )
+                found[f"{each}: damage"] = locations.damage(str(at / "sessions.db"))
+                tally.update(observations(attempts))
                 shutil.rmtree(at)
 
     async with asyncio.TaskGroup() as group:
@@ -269,40 +286,39 @@ async def try_all(folder, dialect, undisturbed, kills):
     return "\n".join(f"{kill}: {what}" for kill, what in found.items() if what), tally
 
 
-def seen_of(lived):
-    """What there was to be seen in these lives, to know whether the test looks at what it
-    should."""
-    killed = [life for life in lived if life.ended_by == signal.SIGKILL]
-    open_calls = [life.begun.keys() - life.finished for life in killed]
+def observations(attempts):
+    """Count observations that show whether the test covers the intended cases."""
+    killed = [attempt for attempt in attempts if attempt.ended_by == signal.SIGKILL]
+    open_calls = [attempt.started.keys() - attempt.finished for attempt in killed]
     again = sum(
-        after.calls("begun").keys() & before.begun.keys() != set()
-        for before, after in pairwise(lived)
+        after.calls("started").keys() & before.started.keys() != set()
+        for before, after in pairwise(attempts)
     )
     return {
         "kills": len(killed),
         "several calls in flight": sum(len(each) > 1 for each in open_calls),
-        "writes in flight": sum(bool(life.in_flight) for life in killed),
-        "ended out of order": sum(life.finished != results(life) for life in killed),
+        "writes in flight": sum(bool(attempt.in_flight) for attempt in killed),
+        "ended out of order": sum(attempt.finished != results(attempt) for attempt in killed),
         "run again": again,
     }
 
 
-def results(life):
-    return {each.tool_call_id for each in messages(life)} - {None}
+def results(attempt):
+    return {each.tool_call_id for each in messages(attempt)} - {None}
 
 
 @pytest.mark.parametrize("dialect", ["native", "prompt"])
-async def test_a_run_that_was_killed_at_a_step_is_gone_on_with_and_nothing_is_done_twice(
+async def test_a_run_that_is_killed_at_any_step_resumes_without_repeating_writes(
     dialect, tmp_path, say
 ):
-    chance, undisturbed = random.Random(SEED), await calm(tmp_path, dialect)
-    points = undisturbed.told["points"]
+    random_source, reference = random.Random(SEED), await uninterrupted_run(tmp_path, dialect)
+    points = reference.outcome["points"]
     kills = []
-    for place in range(SEED % EVERY, len(points), EVERY):
-        kills.append([{"kill_at": points[place]}])
-        if chance.random() < 1 / 3:  # once more, while it is gone on with
-            kills[-1].append({"kill_at": chance.randint(1, len(points) - place + 10)})
-    found, tally = await try_all(tmp_path, dialect, undisturbed, kills)
+    for index in range(SEED % EVERY, len(points), EVERY):
+        kills.append([{"kill_at": points[index]}])
+        if random_source.random() < 1 / 3:  # a second kill, while the run is resumed
+            kills[-1].append({"kill_at": random_source.randint(1, len(points) - index + 10)})
+    found, tally = await kill_runs(tmp_path, dialect, reference, kills)
     say(f"{dialect}: KILL_SEED={SEED}, {len(kills)} of {len(points)} points: {dict(tally)}")
     assert not found, found
     assert tally["kills"] >= len(kills)
@@ -312,17 +328,17 @@ async def test_a_run_that_was_killed_at_a_step_is_gone_on_with_and_nothing_is_do
 
 
 @pytest.mark.parametrize("dialect", ["native", "prompt"])
-async def test_so_is_one_that_was_killed_at_any_moment(dialect, tmp_path, say):
-    chance, undisturbed = random.Random(SEED), await calm(tmp_path, dialect)
-    kills = [[*moments(chance, undisturbed.seconds)] for _ in range(TIMED)]
-    found, tally = await try_all(tmp_path, dialect, undisturbed, kills)
+async def test_a_run_that_is_killed_at_any_moment_can_be_resumed(dialect, tmp_path, say):
+    random_source, reference = random.Random(SEED), await uninterrupted_run(tmp_path, dialect)
+    kills = [[*moments(random_source, reference.seconds)] for _ in range(TIMED)]
+    found, tally = await kill_runs(tmp_path, dialect, reference, kills)
     say(f"{dialect}: KILL_SEED={SEED}, {dict(tally)}")
     assert not found, found
     assert tally["kills"] >= TIMED // 4
 
 
-def moments(chance, longest):
-    """When to kill: once, or once more while the run is gone on with."""
-    yield {"delay": chance.uniform(0, longest * 0.8)}
-    if chance.random() < 1 / 3:
-        yield {"delay": chance.uniform(0, longest / 2)}
+def moments(random_source, longest):
+    """Generate the moments of the kills: one, or a second one while the run is resumed."""
+    yield {"delay": random_source.uniform(0, longest * 0.8)}
+    if random_source.random() < 1 / 3:
+        yield {"delay": random_source.uniform(0, longest / 2)}

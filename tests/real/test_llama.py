@@ -1,10 +1,10 @@
-"""A real llama.cpp server with a model of random weights: it talks nonsense, over a real wire.
+"""A real llama.cpp server with a model of random weights: random text over a real connection.
 
-Opt-in, because the server takes a quarter of an hour to compile:
+Opt-in, because the server takes a quarter of an hour to compile. Install it into any virtual
+environment:
 
-    CMAKE_ARGS="-DLLAVA_BUILD=OFF" pip install 'llama-cpp-python[server]'      (into any virtual
-    environment) LLAMA_PYTHON=that/environment/bin/python .venv/bin/python -m pytest -m llama
-    tests/real
+    CMAKE_ARGS="-DLLAVA_BUILD=OFF" pip install 'llama-cpp-python[server]'
+    LLAMA_PYTHON=that/environment/bin/python .venv/bin/python -m pytest -m llama tests/real
 """
 
 import json
@@ -44,7 +44,7 @@ TOO_LONG = [Message.user("x = 1\n" * 9000)]
 @pytest.fixture(scope="module")
 def base_url(tmp_path_factory):
     if not MODEL.exists():
-        pytest.skip(f"there is no model at {MODEL.name} beside the data")
+        pytest.skip(f"the model {MODEL.name} is missing beside the data")
     if subprocess.run([PYTHON, "-c", "import llama_cpp.server"], capture_output=True).returncode:
         pytest.skip("llama-cpp-python[server] is not installed; set LLAMA_PYTHON")
     command = [
@@ -80,7 +80,7 @@ async def gateway(base_url):
         yield gateway
 
 
-async def test_the_streamed_reply_says_what_the_whole_one_says(gateway):
+async def test_the_streamed_reply_equals_the_whole_reply(gateway):
     options = {"max_tokens": 20, "temperature": 0, "provider_options": {"seed": 1}}
     whole = await gateway.chat(ASK, **options)
     streamed = await gateway.stream(ASK, **options).final_message()
@@ -88,47 +88,49 @@ async def test_the_streamed_reply_says_what_the_whole_one_says(gateway):
     assert whole.usage.output_tokens == 20
 
 
-async def test_a_grammar_holds_the_model_to_the_schema(gateway):
-    wish = {"response_format": {"type": "json_object", "schema": SCHEMA}}
-    reply = await gateway.chat(ASK, max_tokens=400, provider_options=wish)
+async def test_a_grammar_makes_the_model_conform_to_the_schema(gateway):
+    options = {"response_format": {"type": "json_object", "schema": SCHEMA}}
+    reply = await gateway.chat(ASK, max_tokens=400, provider_options=options)
     assert json.loads(reply.content).keys() == {"tool"}
 
 
-@pytest.mark.parametrize("way", ["chat", "stream"])
-async def test_a_response_format_it_does_not_know_is_a_clear_error_and_not_sent_again(gateway, way):
+@pytest.mark.parametrize("method", ["chat", "stream"])
+async def test_an_unknown_response_format_is_a_clear_error_and_not_retried(gateway, method):
     with pytest.raises(ServerFailed, match="should be 'text' or 'json_object'") as caught:
-        await answer(gateway, way, ASK, response_schema=SCHEMA)
+        await answer(gateway, method, ASK, response_schema=SCHEMA)
     assert (caught.value.status, caught.value.retryable) == (500, False)
 
 
-async def test_a_null_content_is_a_clear_error_and_not_sent_again(gateway):
+async def test_null_content_is_a_clear_error_and_not_retried(gateway):
     null = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": None}]}
     with pytest.raises(ServerFailed, match="validation error") as caught:
         await gateway.chat(ASK, provider_options=null)
     assert not caught.value.retryable
 
 
-async def test_our_own_messages_with_calls_hold_no_null(gateway):
-    talk = [*ASK, Message.assistant("", [ToolCall("1", "f")]), Message.tool("x", "1")]
-    assert (await gateway.chat(talk, max_tokens=5)).usage.input_tokens > 20
+async def test_our_messages_with_calls_have_no_null_content(gateway):
+    messages = [*ASK, Message.assistant("", [ToolCall("1", "f")]), Message.tool("x", "1")]
+    assert (await gateway.chat(messages, max_tokens=5)).usage.input_tokens > 20
 
 
-@pytest.mark.parametrize("way", ["chat", "stream"])
-async def test_a_tool_that_must_be_called_is_called(gateway, way):
+@pytest.mark.parametrize("method", ["chat", "stream"])
+async def test_a_named_tool_choice_is_called(gateway, method):
     tool = ToolSpec("geo.lookup", "", SCHEMA)
-    reply = await answer(gateway, way, ASK, tools=[tool], tool_choice="geo.lookup", max_tokens=400)
+    reply = await answer(
+        gateway, method, ASK, tools=[tool], tool_choice="geo.lookup", max_tokens=400
+    )
     (call,) = reply.tool_calls
     assert (call.name, json.loads(call.arguments).keys()) == ("geo.lookup", {"tool"})
 
 
-@pytest.mark.parametrize("way", ["chat", "stream"])
-async def test_a_required_call_is_answered_or_refused_in_words(gateway, way):
+@pytest.mark.parametrize("method", ["chat", "stream"])
+async def test_a_required_call_is_answered_or_rejected_with_a_message(gateway, method):
     """Releases differ: some answer without a call, some with a 500, some with an empty stream."""
     tools = [ToolSpec("f", "", SCHEMA)]
-    said = await words_of(
-        answer(gateway, way, ASK, tools=tools, tool_choice="required", max_tokens=20)
+    text = await text_of(
+        answer(gateway, method, ASK, tools=tools, tool_choice="required", max_tokens=20)
     )
-    assert len(said) > 5
+    assert len(text) > 5
 
 
 async def test_a_prompt_that_is_too_long_is_a_context_overflow(gateway):
@@ -136,23 +138,23 @@ async def test_a_prompt_that_is_too_long_is_a_context_overflow(gateway):
         await gateway.chat(TOO_LONG, max_tokens=20)
 
 
-async def test_the_empty_stream_it_sends_for_such_a_prompt_is_a_clear_error(gateway):
+async def test_an_empty_stream_for_a_long_prompt_is_a_clear_error(gateway):
     with pytest.raises(
         (StreamInterrupted, ContextOverflow), match=r"before it sent anything|maximum context"
     ):
         await gateway.stream(TOO_LONG, max_tokens=20).final_message()
 
 
-async def words_of(asked):
-    """What a reply says, or what the error says that came instead."""
+async def text_of(request):
+    """Return the text of a reply, or of its error."""
     try:
-        reply = await asked
+        reply = await request
     except GatewayError as error:
         return str(error)
     return reply.content + "".join(call.arguments for call in reply.tool_calls)
 
 
-async def answer(gateway, way, messages, **options):
-    if way == "chat":
+async def answer(gateway, method, messages, **options):
+    if method == "chat":
         return await gateway.chat(messages, **options)
     return await gateway.stream(messages, **options).final_message()

@@ -1,5 +1,5 @@
-"""The main job against a real model server: set LLM_MODEL (and a key or LLM_BASE_URL) to run it. It
-may cost money."""
+"""The main example with a real model server; set LLM_MODEL (and a key or LLM_BASE_URL) to run it.
+It may cost money."""
 
 import os
 import subprocess
@@ -10,14 +10,12 @@ import pytest
 
 pytestmark = pytest.mark.real
 ROOT = Path(__file__).parents[2]
-ENVIRONMENT = dict(
-    os.environ
-)  # as it was before the other tests' fixture took keys and models out of it
+ENVIRONMENT = dict(os.environ)  # before the fixture of all tests removes keys and models
 MODEL = ENVIRONMENT.get("LLM_MODEL")
 
 
 @pytest.mark.skipif(not MODEL, reason="no real model: LLM_MODEL is not set")
-def test_a_real_model_answers_through_a_tool():
+def test_a_real_model_answers_with_a_tool():
     command = [sys.executable, ROOT / "examples" / "basic_usage.py", "--model", MODEL]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr

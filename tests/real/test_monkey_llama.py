@@ -1,9 +1,7 @@
-"""The monkey at a real keyboard: a llama.cpp server with a model of random weights decides, held to
-a JSON Schema.
+"""Random tool loops with a real llama.cpp server and random weights, constrained by a JSON Schema.
 
-It means nothing of what it says, and what it says is well formed: tools, arguments, replies, over a
-real wire. How to have such a server stands in `test_llama.py`. MONKEY_LOOPS=300 plays more loops
-than are played else.
+The replies are meaningless but well formed: tools, arguments and texts, over a real connection. The
+server is described in `test_llama.py`. MONKEY_LOOPS=300 increases the number of loops.
 """
 
 import asyncio
@@ -33,9 +31,7 @@ def _loaded(path):
 HERE = Path(__file__).parent
 STAGE3 = HERE.parent / "stage3_tools"
 BARE, Zoo = _loaded(STAGE3 / "monkey.py").BARE, _loaded(STAGE3 / "monkey_zoo.py").Zoo
-base_url = _loaded(
-    HERE / "test_llama.py"
-).base_url  # the fixture that starts the server, or says why it cannot
+base_url = _loaded(HERE / "test_llama.py").base_url  # the fixture that starts the server, or skips
 
 pytestmark = pytest.mark.llama
 LOOPS = int(os.environ.get("MONKEY_LOOPS") or 100)
@@ -54,10 +50,10 @@ ANSWER = {
 
 
 def bounded(schema, text):
-    """A schema that asks for nothing long; what it says of integers this server does not heed.
+    """Limit the lengths in a schema; this server ignores the limits of integers.
 
     Args:
-        schema: Of a tool's arguments.
+        schema: The schema of a tool's arguments.
         text: The schema of texts.
     """
     match schema:
@@ -81,10 +77,10 @@ def bounded(schema, text):
 
 
 class Keyboard:
-    """Has the server decide, in words that its grammar allows.
+    """Lets the server write decisions that its grammar allows.
 
     Attributes:
-        may_run: Whether tools may run on its newest reply.
+        may_run: Whether tools may run on the latest reply.
     """
 
     def __init__(self, gateway, registry, seed, *, endless, several):
@@ -97,14 +93,14 @@ class Keyboard:
         bare = BARE in messages[0].text
         seen = re.findall(r"\$VAR_REF\{\{var_\d+\}\}", " ".join(each.text for each in messages))
         form = {"type": "json_object", "schema": ANSWER if bare else self.decision(seen)}
-        wish = {"response_format": form, "seed": self.rng.randrange(2**31)}
-        reply = await self.gateway.chat(messages, provider_options=wish, **settings)
+        options = {"response_format": form, "seed": self.rng.randrange(2**31)}
+        reply = await self.gateway.chat(messages, provider_options=options, **settings)
         self.may_run = not bare and reply.finish_reason != "length"
         self.whole += reply.finish_reason != "length"
         return reply
 
     def decision(self, references):
-        """What may be written: a call of one of some tools, several, an answer."""
+        """Return a schema of the allowed replies: a call of one of some tools, several calls, an answer."""
         text = {"type": "string", "maxLength": 12}
         if references and self.rng.random() < 0.5:
             text = {"enum": sorted({*references})}
@@ -126,8 +122,7 @@ class Keyboard:
 
 
 async def play(gateway, zoo, seed):
-    """One question in a session of its own; returns what became of it and how many replies were
-    whole."""
+    """Ask one question in a session of its own; return its status and counts."""
     rng = Random(seed)
     zoo.begin(seed, plain=True)
     several, endless = rng.random() < 0.5, rng.random() < 0.5
@@ -142,7 +137,7 @@ async def play(gateway, zoo, seed):
         dialect=DIALECTS[several],
         max_tool_rounds=rng.randint(1, 4),
         max_tokens=MOST_TOKENS,
-        approve=rng.choice([None, lambda asked: rng.random() < 0.8]),
+        approve=rng.choice([None, lambda call: rng.random() < 0.8]),
         variables_over=200,
     )
     result = await run_tool_loop(deps, "s", "Go.", options)
@@ -151,7 +146,7 @@ async def play(gateway, zoo, seed):
             dialect=DIALECTS[several],
             max_tool_rounds=1,
             max_tokens=MOST_TOKENS,
-            approve=lambda asked: True,
+            approve=lambda call: True,
         )
         result = await run_tool_loop(deps, "s", None, consenting, resume=True)
     assert result.status in get_args(LoopStatus)
@@ -161,9 +156,7 @@ async def play(gateway, zoo, seed):
     return result.status, keyboard, sum(map(len, zoo.tries.values()))
 
 
-async def test_whatever_a_real_server_decides_at_random_each_run_ends_and_its_history_is_sound(
-    base_url, say
-):
+async def test_each_run_of_a_random_server_ends_with_a_valid_history(base_url, say):
     zoo, seen = Zoo(), Counter()
     async with Gateway("openai:tiny", base_url=base_url, max_retries=0) as gateway:
         for seed in range(LOOPS):

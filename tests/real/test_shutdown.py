@@ -1,8 +1,6 @@
-"""`asyncio.run` ends, and cancels all tasks, while a run writes: each call has one result in the
-store.
+"""`asyncio.run` ends and cancels all tasks while a run writes: each call has one stored result.
 
-The moments are drawn anew each time; SHUTDOWN_SEED=… in the environment draws those of a run that
-printed it again.
+The moments are random; SHUTDOWN_SEED=… in the environment repeats a run that printed it.
 """
 
 import asyncio
@@ -33,22 +31,24 @@ CALLS = 8
 OPTIONS = ToolLoopOptions(dialect=NativeDialect(), max_tool_rounds=None)
 SEED = int(os.environ.get("SHUTDOWN_SEED") or random.randrange(1_000_000))
 
-_spec = importlib.util.spec_from_file_location("places", Path(__file__).with_name("places.py"))
-places = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(places)
+_spec = importlib.util.spec_from_file_location(
+    "locations", Path(__file__).with_name("locations.py")
+)
+locations = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(locations)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def fresh(request, tmp_path):
-    with places.fresh_places(request.param, tmp_path) as fresh:
+    with locations.fresh_locations(request.param, tmp_path) as fresh:
         yield fresh
 
 
 class Program:
-    """A session whose model asks for more tools as long as nobody resumes it."""
+    """A session whose model requests more tools until it is resumed."""
 
-    def __init__(self, place):
-        self.place, self.asked, self.acted, self.sent = place, asyncio.Event(), Counter(), []
+    def __init__(self, location):
+        self.location, self.asked, self.acted, self.sent = location, asyncio.Event(), Counter(), []
 
     async def write(self, arguments, context):
         self.acted[context.call_id] += 1
@@ -70,23 +70,23 @@ class Program:
         await run_tool_loop(deps, "s", question, OPTIONS, resume=question is None)
 
     async def main(self, seconds, cancelled):
-        engine = ContextEngine(store=places.store_at(self.place))
+        engine = ContextEngine(store=locations.store_at(self.location))
         await engine.create_session("s")
         running = asyncio.create_task(self.run(engine, self.ask_for_tools, "Go."))
         await self.asked.wait()
         await asyncio.sleep(seconds)
-        if cancelled:  # once more by asyncio.run
+        if cancelled:  # asyncio.run cancels it again
             running.cancel()
             await asyncio.sleep(0)
 
     async def resume(self):
-        async with ContextEngine(store=places.store_at(self.place)) as engine:
+        async with ContextEngine(store=locations.store_at(self.location)) as engine:
             before = (await engine.history("s")).check_history()
             await self.run(engine, self.answer, None)
             return before, (await engine.history("s")).check_history()
 
 
-def test_a_program_that_ends_while_it_writes_leaves_one_result_for_each_call(fresh, say):
+def test_a_program_that_ends_while_it_writes_stores_one_result_per_call(fresh, say):
     chance, calls = random.Random(SEED), 0
     for number in range(SHUTDOWNS):
         program = Program(asyncio.run(fresh()))

@@ -1,11 +1,10 @@
-"""The processes that write while a test looks on: one that is killed, or many at once.
+"""The processes that write during a test: one that is killed, or many at once.
 
     python tests/real/writer.py
 
-Started once, so that everything is imported. Each line of its input is a job, each line of its
-output the answer, both JSON. A job forks processes of their own; a process says on a pipe what it
-is about to append, and afterwards that it was appended. Knows nothing of what ought to come of it;
-see test_kill, test_writers.
+Started once, so that everything is imported. Each line of the input is a job, each line of the
+output its answer; both are JSON. A job forks its own processes. A process reports on a pipe before
+and after it appends records. The expected result is checked by test_kill and test_writers.
 """
 
 import asyncio
@@ -32,21 +31,20 @@ from stage1_context.journal import (
 from stage1_context.stores.postgres import PostgresStore
 
 with suppress(ImportError):
-    import asyncpg  # noqa: F401  (now, and not in each process)
+    import asyncpg  # noqa: F401  (imported once, and not in each process)
 
 APPENDED = b"+\n"
-LONGEST = 30.0  # seconds; whoever has not written by then never will
+LONGEST = 30.0  # maximum seconds until the first write
 
 
-def store_at(place):
-    if "://" in place:
-        return PostgresStore(f"{place}&application_name=writer", connections=1)
-    return SqliteStore(place)
+def store_at(location):
+    if "://" in location:
+        return PostgresStore(f"{location}&application_name=writer", connections=1)
+    return SqliteStore(location)
 
 
-class Telling:
-    """A store that says on a pipe which records it is about to append, and that they were
-    appended."""
+class ReportingStore:
+    """A store that reports records on a pipe before and after they are appended."""
 
     def __init__(self, store, pipe):
         self._store, self._pipe = store, pipe
@@ -55,14 +53,14 @@ class Telling:
         return getattr(self._store, name)
 
     async def create(self, session_id, *records):
-        return await self._told(records, self._store.create(session_id, *records))
+        return await self._report(records, self._store.create(session_id, *records))
 
     async def append(self, session_id, *records, expected=None):
-        return await self._told(
+        return await self._report(
             records, self._store.append(session_id, *records, expected=expected)
         )
 
-    async def _told(self, records, writing: Awaitable):
+    async def _report(self, records, writing: Awaitable):
         os.write(self._pipe, f"[{', '.join(map(record_to_json, records))}]\n".encode())
         done = await writing
         os.write(self._pipe, APPENDED)
@@ -73,11 +71,11 @@ class Telling:
 # ---------------------------------------------------------------------------------------
 
 
-async def talk(place, session, seed, pipe):
-    """Turn after turn, until somebody ends this process."""
+async def write_forever(location, session, seed, pipe):
+    """Write turn after turn until the process is killed."""
     chance = random.Random(seed)
     engine = ContextEngine(
-        store=Telling(store_at(place), pipe),
+        store=ReportingStore(store_at(location), pipe),
         window=KeepSystemAndRecent(max_tokens=4000, oversize="cut"),
     )
     if session not in [each.id for each in await engine.sessions()]:
@@ -87,7 +85,7 @@ async def talk(place, session, seed, pipe):
 
 
 async def turn(engine, session, chance, name):
-    """A question, one to three calls, their results and an answer; now and then more."""
+    """Write a question, one to three calls, their results and an answer, and sometimes more."""
     transcript = engine.transcript(session)
     await engine.add_message(session, Message.user(f"Question {name}"))
     await engine.messages_for_request(session)
@@ -110,7 +108,7 @@ async def turn(engine, session, chance, name):
 
 
 def text(chance):
-    """Something in any script, now and then longer than many of a database's pages."""
+    """Return text in several scripts, sometimes longer than many pages of a database."""
     return "Ergebnis ✓ 结果 " * chance.choice((1, 1, 5, 20, 100, 1500))
 
 
@@ -119,7 +117,7 @@ def text(chance):
 
 
 def forked(work: Callable[[], Awaitable]) -> int:
-    """A process that does this and ends; returns its id."""
+    """Fork a process that runs this work; return its id."""
     if child := os.fork():
         return child
     status = 1
@@ -132,66 +130,65 @@ def forked(work: Callable[[], Awaitable]) -> int:
         os._exit(status)
 
 
-def write_until_killed(place, session, seed, delay, after):
-    """Have a process write and kill it so many seconds after its "start" or its "first write".
+def write_until_killed(location, session, seed, delay, after):
+    """Fork a process that writes; kill it a delay after its "start" or its "first write".
 
     Returns:
-        What it began to append, each time a list of records; how often it said that it had; how it
-        ended.
+        The appends that it started, each as a list of records; the number of acknowledged appends;
+        the signal that ended it.
     """
     reading, writing = os.pipe()
-    child = forked(lambda: talk(place, session, seed, writing))
+    child = forked(lambda: write_forever(location, session, seed, writing))
     os.close(writing)
     try:
-        said = b"".join(listen(reading, delay, after))
+        output = b"".join(read_reports(reading, delay, after))
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
-        said += b"".join(iter(lambda: os.read(reading, 65536), b""))
+        output += b"".join(iter(lambda: os.read(reading, 65536), b""))
     finally:
         os.close(reading)
-    lines = said[: said.rfind(b"\n") + 1].splitlines(
+    lines = output[: output.rfind(b"\n") + 1].splitlines(
         keepends=True
-    )  # what was not said to its end was not begun
-    begun = [json.loads(line) for line in lines if line != APPENDED]
+    )  # an incomplete line is an append that did not start
+    started = [json.loads(line) for line in lines if line != APPENDED]
     return {
-        "begun": begun,
+        "started": started,
         "done": lines.count(APPENDED),
         "ended_by": -os.waitstatus_to_exitcode(status),
     }
 
 
-def listen(pipe, delay, after) -> Iterator[bytes]:
-    """What is said on a pipe, until its process is to be killed or has ended by itself."""
+def read_reports(pipe, delay, after) -> Iterator[bytes]:
+    """Generate the output of a pipe until its process must be killed or has ended."""
     now = time.monotonic()
     until, waiting = (now + delay, False) if after == "start" else (now + LONGEST, True)
     while (left := until - time.monotonic()) > 0:
         if select.select([pipe], [], [], left)[0]:
-            if not (heard := os.read(pipe, 65536)):
+            if not (data := os.read(pipe, 65536)):
                 return
-            yield heard
-            if waiting and APPENDED in heard:
+            yield data
+            if waiting and APPENDED in data:
                 until, waiting = time.monotonic() + delay, False
 
 
-def write_together(place, session, writers, messages):
-    """Have many processes write to one session, all from the same moment on; returns how each
-    ended."""
+def write_together(location, session, writers, messages):
+    """Let many processes write to one session from the same moment on; return their exit codes."""
     reading, writing = os.pipe()
     shares = [len(range(each, messages, writers)) for each in range(writers)]
     children = [
-        forked(lambda n=n, s=s: share(place, session, n, s, reading, writing))
+        forked(lambda n=n, s=s: write_share(location, session, n, s, reading, writing))
         for n, s in enumerate(shares)
     ]
     os.close(reading)
-    os.close(writing)  # the last end: now they all begin
+    os.close(writing)  # the last open end; now all processes start
     return [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
 
 
-async def share(place, session, number, messages, begin, held):
-    """One writer's messages, one to four in an append: "writer append place/of"."""
+async def write_share(location, session, number, messages, begin, held):
+    """Write one writer's messages, one to four in an append: "writer append part/of"."""
     os.close(held)
     os.read(begin, 1)
-    async with ContextEngine(store=store_at(place)) as engine:
+    async with ContextEngine(store=store_at(location)) as engine:
         with suppress(SessionExists):
             await engine.create_session(session)
         transcript, left = engine.transcript(session), messages
@@ -208,7 +205,7 @@ JOBS = {each.__name__: each for each in (write_until_killed, write_together)}
 
 
 def main():
-    """Do one job after the other."""
+    """Run one job after the other."""
     for line in sys.stdin:
         job, arguments = json.loads(line)
         sys.stdout.write(f"{json.dumps(JOBS[job](**arguments))}\n")

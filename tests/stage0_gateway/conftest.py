@@ -1,4 +1,4 @@
-"""What several tests of the gateway need."""
+"""Fixtures that several tests of the gateway use."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from stage0_gateway.http.pool import Pool
 
 @pytest.fixture(params=["httpx", "aiohttp"])
 def network(request):
-    """The class of each transport to the network."""
+    """The class of each network transport."""
     if request.param == "httpx":
         return Pool
     pytest.importorskip("httpx_aiohttp", reason="the extra [fast] (httpx-aiohttp) is not installed")

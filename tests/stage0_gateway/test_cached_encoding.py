@@ -21,7 +21,7 @@ def test_an_encoding_is_computed_once_for_each_format():
     assert encoded == [message, message]
 
 
-def test_a_failed_encoding_is_not_kept():
+def test_a_failed_encoding_is_not_cached():
     message = Message.user("hi")
     with pytest.raises(ZeroDivisionError):
         message.encoded("a", lambda it: 1 / 0)
@@ -39,7 +39,7 @@ def test_a_failed_encoding_is_not_kept():
     ],
     ids=["copy", "deepcopy", "pickle", "replace", "to_dict"],
 )
-def test_an_encoding_is_not_a_part_of_the_message(copied):
+def test_the_cached_encoding_is_not_part_of_the_message(copied):
     message, other = Message.user("hi"), Message.user("hi")
     message.encoded("a", lambda it: "kept")
     assert message == other
@@ -50,7 +50,7 @@ def test_an_encoding_is_not_a_part_of_the_message(copied):
     assert copied(message).encoded("a", lambda it: "new") == "new"
 
 
-def test_a_message_with_an_encoding_stays_frozen():
+def test_a_message_with_a_cached_encoding_stays_frozen():
     message = Message.user("hi")
     message.encoded("a", repr)
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -61,7 +61,7 @@ class ProviderFields(dict):
     """A mapping that weak references can observe."""
 
 
-def test_a_kept_encoding_holds_no_message_of_another_exchange():
+def test_a_cached_encoding_keeps_no_message_of_another_exchange_alive():
     fields = ProviderFields()
     call = ToolCall("c", "f")
     messages = (

@@ -1,9 +1,7 @@
-"""What is said comes back: any words and calls, through a gateway, a real socket, and a server that
-echoes.
+"""Messages survive a round trip: through a gateway, a real socket, and a server that echoes.
 
-The server reads a request as a model server would and answers with the last message it was sent. So
-each example goes through encoding, HTTP, the server's decoding and encoding, HTTP, and our
-decoding.
+The server decodes a request as a model server would, and answers with its last message. Each example
+therefore passes the encoding and the decoding of both sides, and HTTP.
 """
 
 import asyncio
@@ -36,9 +34,9 @@ def base():
         def do_POST(self):
             form = format_of(self.path)
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            said = form.decode_request(body, self.path).messages[-1]
+            echoed = form.decode_request(body, self.path).messages[-1]
             reply = ChatResponse(
-                Message.assistant(said.content, said.tool_calls), finish_reason="stop"
+                Message.assistant(echoed.content, echoed.tool_calls), finish_reason="stop"
             )
             answer = reply_answer(form, reply, stream=wants_stream(self.path, body), piece=3)
             self.send_response(answer.status)
@@ -62,16 +60,16 @@ def base():
 @pytest.mark.parametrize("model", MODELS)
 @settings(max_examples=25)
 @given(text=texts, called=st.lists(st.tuples(names, arguments), max_size=3))
-def test_any_words_and_calls_come_back_as_they_went(base, model, text, called):
+def test_any_text_and_tool_calls_survive_the_round_trip(base, model, text, called):
     calls = [
         ToolCall(f"call_{n}", name, json.dumps(value)) for n, (name, value) in enumerate(called)
     ]
-    said = Message.assistant(text, calls)
+    echoed = Message.assistant(text, calls)
 
     async def ask():
         async with Gateway(f"{model}:m", base_url=base + MODELS[model]) as gateway:
-            talk = [Message.user("hi"), said]
-            return await gateway.chat(talk), await gateway.stream(talk).final_message()
+            messages = [Message.user("hi"), echoed]
+            return await gateway.chat(messages), await gateway.stream(messages).final_message()
 
     whole, streamed = asyncio.run(ask())
     assert streamed == whole

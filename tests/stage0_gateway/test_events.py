@@ -27,7 +27,7 @@ async def reply(gateway, ask):
 
 
 @BOTH
-async def test_a_request_that_is_repeated_is_told_in_order(ask):
+async def test_a_retried_request_is_reported_in_order(ask):
     events = []
     async with Gateway(
         "openai:m", transport=ScriptedModel([429, "yes"]), on_event=events.append
@@ -48,7 +48,7 @@ async def test_a_request_that_is_repeated_is_told_in_order(ask):
 
 
 @BOTH
-async def test_a_request_that_moves_on_to_another_model_is_told_in_order(ask):
+async def test_a_fallback_to_another_model_is_reported_in_order(ask):
     events = []
     gateway = Gateway(
         "openai:m",
@@ -66,7 +66,7 @@ async def test_a_request_that_moves_on_to_another_model_is_told_in_order(ask):
 
 
 @BOTH
-async def test_the_wait_that_a_server_asks_for_is_told(ask):
+async def test_the_wait_that_a_server_requests_is_reported(ask):
     answers = [
         httpx.Response(429, headers={"retry-after": "7"}, json={"error": {"message": "slow"}}),
         httpx.Response(
@@ -80,7 +80,7 @@ async def test_the_wait_that_a_server_asks_for_is_told(ask):
 
 
 @BOTH
-async def test_an_error_that_ends_the_request_is_raised_and_not_told(ask):
+async def test_the_error_that_ends_a_request_is_raised_and_not_reported(ask):
     events = []
     gateway = Gateway(
         "openai:m", transport=ScriptedModel([500]), max_retries=0, on_event=events.append
@@ -91,20 +91,20 @@ async def test_an_error_that_ends_the_request_is_raised_and_not_told(ask):
 
 
 @BOTH
-async def test_what_a_listener_raises_reaches_the_caller(ask):
-    def stumble(event):
+async def test_exceptions_from_a_listener_propagate_to_the_caller(ask):
+    def fail(event):
         raise ZeroDivisionError
 
-    gateway = Gateway("openai:m", transport=ScriptedModel([]), on_event=stumble)
+    gateway = Gateway("openai:m", transport=ScriptedModel([]), on_event=fail)
     with pytest.raises(ZeroDivisionError):
         await reply(gateway, ask)
 
 
-async def test_a_stream_asks_under_the_url_that_is_told():
-    asked, events = [], []
+async def test_the_reported_url_is_the_url_that_is_requested():
+    urls, events = [], []
 
     def answer(request):
-        asked.append(str(request.url))
+        urls.append(str(request.url))
         return httpx.Response(500)
 
     transport = httpx.MockTransport(answer)
@@ -112,7 +112,7 @@ async def test_a_stream_asks_under_the_url_that_is_told():
     for ask in "chat", "stream":
         with pytest.raises(ServerFailed):
             await reply(gateway, ask)
-    assert [event.url for event in events] == [url.partition("?")[0] for url in asked]
+    assert [event.url for event in events] == [url.partition("?")[0] for url in urls]
 
 
 @pytest.mark.parametrize(
@@ -126,6 +126,6 @@ async def test_a_stream_asks_under_the_url_that_is_told():
     ],
     ids=lambda event: event.name,
 )
-def test_events_are_values_that_nobody_changes(event):
+def test_events_are_immutable(event):
     with pytest.raises(FrozenInstanceError):
         setattr(event, fields(event)[0].name, "other")

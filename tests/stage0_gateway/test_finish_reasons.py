@@ -1,5 +1,4 @@
-"""Finish reasons of many servers, and what they decide about calls whose arguments were not
-sent."""
+"""Finish reasons of many servers, and their effect on calls whose arguments are missing."""
 
 import json
 
@@ -74,7 +73,7 @@ ALL = pytest.mark.parametrize(
 
 
 def whole(model, reason, *, called, arguments=None):
-    """A reply in one piece; with a call, whose arguments may be missing."""
+    """Return a whole reply; a call in it may lack its arguments."""
     match model:
         case "openai:m":
             call = {"id": "c", "function": {"name": "f", "arguments": arguments}}
@@ -92,7 +91,7 @@ def whole(model, reason, *, called, arguments=None):
 
 
 def streamed(model, reason, *, called, arguments=None):
-    """The same reply as a stream, with an end marker where the format has one."""
+    """Return the same reply as a stream, with an end marker if the format has one."""
     body = whole(model, reason, called=called, arguments=arguments)
     match model:
         case "openai:m":
@@ -132,7 +131,7 @@ async def reply(model, ask, reason, **reply):
 
 @EACH
 @ALL
-async def test_each_format_knows_the_finish_reasons_of_all_servers(model, raw, expected):
+async def test_finish_reasons_of_all_servers_are_known_in_each_format(model, raw, expected):
     response = await reply(model, "chat", raw, called=False)
     assert (response.finish_reason, response.raw_finish_reason, response.content) == (
         expected,
@@ -144,7 +143,7 @@ async def test_each_format_knows_the_finish_reasons_of_all_servers(model, raw, e
 @EACH
 @ALL
 @BOTH
-async def test_arguments_that_were_not_sent_are_an_empty_object_only_in_a_complete_reply(
+async def test_missing_arguments_become_an_empty_object_only_in_a_complete_reply(
     model, ask, raw, expected
 ):
     response = await reply(model, ask, raw, called=True)
@@ -156,7 +155,7 @@ async def test_arguments_that_were_not_sent_are_an_empty_object_only_in_a_comple
 @EACH
 @BOTH
 @pytest.mark.parametrize("raw", ["a reason of next year", "stop"])
-async def test_arguments_that_were_sent_are_kept_whatever_the_reason(model, ask, raw):
+async def test_arguments_that_were_sent_are_kept_with_any_finish_reason(model, ask, raw):
     arguments = '{"x": 1}' if model == "openai:m" else {"x": 1}
     response = await reply(model, ask, raw, called=True, arguments=arguments)
     assert response.tool_calls[0].arguments == '{"x": 1}'
@@ -164,7 +163,7 @@ async def test_arguments_that_were_sent_are_kept_whatever_the_reason(model, ask,
 
 @pytest.mark.parametrize("raw", [None, ""])
 @pytest.mark.parametrize(("ask", "arguments"), [("chat", "{}"), ("stream", "")])
-async def test_without_a_reason_a_whole_reply_is_complete_and_a_stream_may_have_been_cut(
+async def test_without_a_finish_reason_a_body_is_complete_and_a_stream_may_be_truncated(
     raw, ask, arguments
 ):
     response = await reply("openai:m", ask, raw, called=True)
@@ -172,7 +171,7 @@ async def test_without_a_reason_a_whole_reply_is_complete_and_a_stream_may_have_
     assert (response.finish_reason, response.raw_finish_reason) == ("tool_calls", None)
 
 
-async def test_a_call_without_arguments_is_reported_when_the_reply_has_ended():
+async def test_a_call_without_arguments_is_reported_at_the_end_of_the_reply():
     answer = httpx.Response(200, text=streamed("anthropic:m", "max_tokens", called=True))
     gateway = Gateway(
         "anthropic:m", api_key="sk-1", transport=httpx.MockTransport(lambda request: answer)
@@ -184,7 +183,7 @@ async def test_a_call_without_arguments_is_reported_when_the_reply_has_ended():
     assert reported == events[-2].response.tool_calls[0] == ToolCall("c", "f", "")
 
 
-def test_a_saved_call_whose_arguments_were_not_sent_is_loaded_as_it_was():
+def test_a_stored_call_without_arguments_is_loaded_unchanged():
     message = Message.assistant("", [ToolCall("c", "f", "")])
     assert Message.from_dict(json.loads(json.dumps(message.to_dict()))) == message
 
@@ -199,7 +198,7 @@ def test_a_saved_call_whose_arguments_were_not_sent_is_loaded_as_it_was():
         (None, 1, "tool_calls"),
     ],
 )
-def test_a_chat_function_may_pass_on_a_reason_of_its_server(raw, calls, reason):
+def test_a_chat_function_may_return_the_finish_reason_of_its_server(raw, calls, reason):
     message = Message.assistant("hi", [ToolCall("a", "f")] * calls)
     response = ChatResponse(message, raw)
     assert (response.finish_reason, response.raw_finish_reason) == (reason, raw)

@@ -19,8 +19,7 @@ WHOLE = [b'{"choices": [{"message": {"content": "yes"}}]}']
 
 
 class Counting(httpx.AsyncBaseTransport):
-    """Answers with the next body, the last one again and again; counts the exchanges not closed
-    yet."""
+    """Answers with the next body, or repeatedly with the last one; counts open exchanges."""
 
     def __init__(self, *bodies, status=200):
         self.bodies, self.status, self.open, self.most = list(bodies), status, 0, 0
@@ -33,7 +32,7 @@ class Counting(httpx.AsyncBaseTransport):
 
 
 class Body(httpx.AsyncByteStream):
-    """An error in it is raised, and None never comes."""
+    """Sends its chunks; an exception among them is raised, and None waits forever."""
 
     def __init__(self, counting, chunks):
         self.counting, self.chunks = counting, chunks
@@ -57,7 +56,7 @@ def one_at_a_time(transport):
 
 @pytest.mark.parametrize("most", [1, 3])
 @pytest.mark.parametrize("body", [WHOLE, STREAM], ids=["chat", "stream"])
-async def test_no_more_requests_are_under_way_than_allowed(body, most):
+async def test_the_number_of_requests_at_once_is_limited(body, most):
     counting = Counting(body)
     gateway = Gateway("openai:m", transport=counting, max_concurrency=most)
     ask = (
@@ -68,25 +67,25 @@ async def test_no_more_requests_are_under_way_than_allowed(body, most):
     assert (counting.most, counting.open) == (most, 0)
 
 
-async def test_without_a_limit_all_are_under_way_at_once():
+async def test_without_a_limit_all_requests_run_at_once():
     counting = Counting(WHOLE)
     gateway = Gateway("openai:m", transport=counting)
     await asyncio.gather(*[gateway.chat(ASK) for _ in range(50)])
     assert (counting.most, counting.open) == (50, 0)
 
 
-async def fails(gateway):
+async def fail(gateway):
     with pytest.raises(StreamInterrupted):
         await gateway.stream(ASK).final_message()
 
 
-async def is_aborted(gateway):
+async def abort(gateway):
     stream = gateway.stream(ASK)
     stream.on("text", lambda event: stream.abort())
     await stream.emitted("end")
 
 
-async def is_cancelled(gateway):
+async def cancel(gateway):
     task = asyncio.create_task(gateway.stream(ASK).final_message())
     for _ in range(20):
         await asyncio.sleep(0)
@@ -95,41 +94,41 @@ async def is_cancelled(gateway):
         await task
 
 
-async def is_left(gateway):
+async def leave_early(gateway):
     async with gateway.stream(ASK) as stream:
         await stream.emitted("text")
 
 
-async def is_never_read(gateway):
+async def never_read(gateway):
     gateway.stream(ASK)
 
 
-async def cannot_be_sent(gateway):
+async def send_invalid_request(gateway):
     with pytest.raises(ValueError, match="JSON"):
         await gateway.chat(ASK, temperature=float("nan"))
 
 
 @pytest.mark.parametrize(
-    ("how", "first"),
+    ("end", "first"),
     [
-        (fails, [text("y"), httpx.ReadError("reset")]),
-        (is_aborted, [text("y"), None]),
-        (is_cancelled, [text("y"), None]),
-        (is_cancelled, [None]),
-        (is_left, [text("y"), None]),
-        (is_never_read, STREAM),
-        (cannot_be_sent, STREAM),
+        (fail, [text("y"), httpx.ReadError("reset")]),
+        (abort, [text("y"), None]),
+        (cancel, [text("y"), None]),
+        (cancel, [None]),
+        (leave_early, [text("y"), None]),
+        (never_read, STREAM),
+        (send_invalid_request, STREAM),
     ],
 )
-async def test_the_place_of_a_stream_is_free_again_however_it_ends(how, first):
+async def test_the_slot_of_a_stream_is_released_however_the_stream_ends(end, first):
     counting = Counting(first, STREAM)
     gateway = one_at_a_time(counting)
-    await how(gateway)
+    await end(gateway)
     assert (await gateway.stream(ASK).final_message()).content == "yes"
     assert (counting.most, counting.open) == (1, 0)
 
 
-async def test_a_stream_that_is_dropped_unread_gives_its_place_back():
+async def test_a_stream_that_is_dropped_before_its_end_releases_its_slot():
     gateway = one_at_a_time(Counting([text("y"), None], STREAM))
     async for event in gateway.stream(ASK):
         if event.name == "text":
@@ -138,7 +137,7 @@ async def test_a_stream_that_is_dropped_unread_gives_its_place_back():
         assert (await gateway.stream(ASK).final_message()).content == "yes"
 
 
-async def test_the_place_of_a_request_that_is_refused_is_free_again():
+async def test_the_slot_of_a_rejected_request_is_released():
     counting = Counting([b'{"error": {"message": "no"}}'], status=400)
     gateway = one_at_a_time(counting)
     for _ in range(3):
@@ -149,7 +148,7 @@ async def test_the_place_of_a_request_that_is_refused_is_free_again():
     assert (counting.most, counting.open) == (1, 0)
 
 
-async def test_whoever_waits_for_a_place_may_be_cancelled():
+async def test_a_request_that_waits_for_a_slot_can_be_cancelled():
     counting = Counting([text("y"), None], STREAM)
     gateway = one_at_a_time(counting)
     async with gateway.stream(ASK) as stream:
@@ -164,19 +163,19 @@ async def test_whoever_waits_for_a_place_may_be_cancelled():
     assert (await gateway.stream(ASK).final_message()).content == "yes"
 
 
-async def test_the_time_spent_waiting_for_a_place_is_not_the_servers():
+async def test_waiting_for_a_slot_does_not_count_against_the_timeout():
     gateway = Gateway(
         "openai:m", transport=Counting([text("y"), None], WHOLE), max_concurrency=1, timeout=0.05
     )
     async with gateway.stream(ASK) as stream:
         await stream.emitted("text")
         waiting = asyncio.create_task(gateway.chat(ASK))
-        with pytest.raises(Exception, match="No complete reply within"):
+        with pytest.raises(Exception, match="No complete reply from"):
             await stream.final_message()
     assert (await waiting).content == "yes"
 
 
-async def test_whoever_waits_for_a_place_that_is_never_free_is_told_why():
+async def test_a_timeout_while_waiting_for_a_slot_names_the_likely_cause():
     options = {"max_concurrency": 1, "max_retries": 0, "timeout": 0.05}
     async with Gateway("openai:m", transport=Counting(STREAM, WHOLE), **options) as gateway:
         stream = gateway.stream(ASK)
@@ -187,7 +186,7 @@ async def test_whoever_waits_for_a_place_that_is_never_free_is_told_why():
         assert (await gateway.chat(ASK)).content == "yes"
 
 
-async def test_a_fallback_model_that_takes_no_schema_is_not_asked_with_one():
+async def test_a_fallback_model_without_structured_output_is_skipped_for_a_schema():
     model = Counting(WHOLE, status=404)
     keys = {"openai": "sk-one", "deepseek": "sk-two"}
     gateway = Gateway("openai:m", api_key=keys, fallback_models=["deepseek:m"], transport=model)

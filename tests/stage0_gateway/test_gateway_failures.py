@@ -42,7 +42,7 @@ def failure(status):
 
 
 class Body(httpx.AsyncByteStream):
-    """Gives its chunks one after the other; an error is raised."""
+    """Sends its chunks one by one; an exception among them is raised."""
 
     def __init__(self, chunks):
         self.chunks = chunks
@@ -55,7 +55,7 @@ class Body(httpx.AsyncByteStream):
 
 
 class Servers(httpx.AsyncBaseTransport):
-    """Answers by host: a status, or a body; remembers who was asked and with which keys."""
+    """Answers each host with a status or a body; records the requested hosts and the keys sent."""
 
     def __init__(self, **answers):
         self.answers, self.asked, self.keys = answers, [], []
@@ -76,7 +76,7 @@ class Servers(httpx.AsyncBaseTransport):
 
 
 @BOTH
-async def test_another_providers_model_is_asked_with_a_key_of_its_own(ask):
+async def test_a_fallback_model_of_another_provider_is_requested_with_its_own_key(ask):
     servers = Servers(openai=500, anthropic=ANTHROPIC)
     keys, events = {"openai": "sk-o", "anthropic": "sk-a"}, []
     gateway = Gateway(
@@ -103,7 +103,7 @@ async def test_another_providers_model_is_asked_with_a_key_of_its_own(ask):
 
 
 @BOTH
-async def test_one_key_is_the_first_models_and_is_never_shown_to_another_provider(ask):
+async def test_a_single_key_belongs_to_the_first_model_and_is_not_sent_to_other_providers(ask):
     servers = Servers(openai=401, anthropic=401, **{"127": OPENAI})
     gateway = Gateway(
         "openai:m", api_key="sk-o", transport=servers, fallback_models=["anthropic:c", "ollama:m"]
@@ -112,7 +112,7 @@ async def test_one_key_is_the_first_models_and_is_never_shown_to_another_provide
     assert servers.keys == [["Bearer sk-o"], [], []]
 
 
-async def test_a_base_url_is_the_first_models_and_stays_with_its_provider():
+async def test_a_base_url_belongs_to_the_first_model_and_to_its_provider():
     servers = Servers(mine=404, anthropic=ANTHROPIC)
     gateway = Gateway(
         "openai:m",
@@ -125,7 +125,7 @@ async def test_a_base_url_is_the_first_models_and_stays_with_its_provider():
     assert [bool(keys) for keys in servers.keys] == [True, True, False]
 
 
-def test_a_fallback_whose_key_is_missing_is_told_at_once():
+def test_a_fallback_model_without_a_key_is_rejected_at_creation():
     with pytest.raises(ConfigurationError, match="anthropic:c needs a key: set ANTHROPIC_API_KEY"):
         Gateway("openai:m", api_key="sk-o", fallback_models=["anthropic:c"])
     with pytest.raises(ConfigurationError, match="openai:m needs a key"):
@@ -133,7 +133,9 @@ def test_a_fallback_whose_key_is_missing_is_told_at_once():
 
 
 @BOTH
-async def test_the_embedded_model_may_stand_in_for_a_server_that_is_down(ask, unused_tcp_port):
+async def test_the_embedded_model_can_be_the_fallback_for_a_server_that_is_down(
+    ask, unused_tcp_port
+):
     gateway = Gateway(
         "ollama:m",
         base_url=f"http://127.0.0.1:{unused_tcp_port}/v1",
@@ -146,7 +148,7 @@ async def test_the_embedded_model_may_stand_in_for_a_server_that_is_down(ask, un
 
 
 @BOTH
-async def test_where_no_model_answers_the_last_error_tells_of_all(ask):
+async def test_the_last_error_includes_the_errors_of_all_models(ask):
     servers = Servers(openai=429, anthropic=500)
     gateway = Gateway("openai:m", transport=servers, fallback_models=["anthropic:c"], max_retries=0)
     with pytest.raises(
@@ -156,7 +158,7 @@ async def test_where_no_model_answers_the_last_error_tells_of_all(ask):
     assert [type(error) for error in caught.value.earlier] == [RateLimited]
 
 
-async def test_a_model_for_this_request_keeps_the_others_behind_it():
+async def test_a_model_for_one_request_keeps_the_fallback_models():
     servers = Servers(openai=500, anthropic=ANTHROPIC)
     events = []
     gateway = Gateway(
@@ -170,12 +172,12 @@ async def test_a_model_for_this_request_keeps_the_others_behind_it():
     assert [event.model for event in events if isinstance(event, RequestEvent)] == ["big", "c"]
 
 
-# ---- trying again
+# ---- retries of streams
 # ---------------------------------------------------------------------------------------
 
 
 def streams(*bodies, **options):
-    """A gateway whose server streams these bodies, one for each request."""
+    """Return a gateway whose server streams one of these bodies for each request."""
     waiting = list(bodies)
     transport = httpx.MockTransport(
         lambda request: httpx.Response(200, stream=Body(waiting.pop(0)))
@@ -194,7 +196,7 @@ def streams(*bodies, **options):
         [json.dumps({"error": {"message": "broken", "code": 503}}).encode()],
     ],
     ids=[
-        "the line breaks",
+        "the connection breaks",
         "nothing",
         "a comment",
         "an error",
@@ -202,7 +204,7 @@ def streams(*bodies, **options):
         "an error as JSON",
     ],
 )
-async def test_a_stream_is_asked_for_again_while_nothing_of_it_has_come(first):
+async def test_a_stream_is_retried_if_it_fails_before_its_first_event(first):
     events = []
     gateway, waiting = streams(first, [text("yes", "stop")], on_event=events.append)
     stream = gateway.stream(ASK)
@@ -220,16 +222,16 @@ async def test_a_stream_is_asked_for_again_while_nothing_of_it_has_come(first):
         ([text("ye"), failure(500)], ServerFailed),
         ([text("") + failure(429)], RateLimited),
     ],
-    ids=["the line breaks", "it ends", "an error", "an error behind it"],
+    ids=["the connection breaks", "the stream ends", "an error", "an error after an event"],
 )
-async def test_a_stream_that_has_begun_is_not_asked_for_again(first, kind):
+async def test_a_stream_is_not_retried_after_its_first_event(first, kind):
     gateway, waiting = streams(first, [text("yes", "stop")], fallback_models=["openai:other"])
     with pytest.raises(kind) as caught:
         await gateway.stream(ASK).final_message()
     assert (caught.value.retryable, len(waiting)) == (True, 1)
 
 
-async def test_what_cannot_pass_is_not_tried_again():
+async def test_a_permanent_error_is_not_retried():
     for status, kind in ((401, AuthenticationFailed), (400, ContextOverflow)):
         body = {"error": {"message": "context_length", "code": "context_length_exceeded"}}
         asked = []

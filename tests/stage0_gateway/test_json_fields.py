@@ -29,14 +29,14 @@ from stage0_gateway.json_fields import (
         (as_number, None, None),
     ],
 )
-def test_a_value_of_the_right_type_stays_as_it_is_and_null_is_nothing(
+def test_a_value_of_the_right_type_is_returned_and_null_becomes_empty(
     read: Callable[[Any, str], Any], value: Any, expected: Any
 ) -> None:
     assert read(value, "x") == expected
 
 
 @pytest.mark.parametrize(
-    ("read", "value", "said"),
+    ("read", "value", "expected"),
     [
         (as_mapping, None, "x must be a JSON object, not NoneType."),
         (as_mapping, [("a", 1)], "x must be a JSON object, not list."),
@@ -49,20 +49,20 @@ def test_a_value_of_the_right_type_stays_as_it_is_and_null_is_nothing(
         (as_number, True, "x must be a number, not bool."),
     ],
 )
-def test_a_value_of_another_type_is_refused_by_its_place_even_when_it_is_empty(
-    read: Callable[[Any, str], Any], value: Any, said: str
+def test_a_value_of_a_wrong_type_is_rejected_with_its_path_even_if_it_is_empty(
+    read: Callable[[Any, str], Any], value: Any, expected: str
 ) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole text is compared below
         read(value, "x")
-    assert str(caught.value) == said
+    assert str(caught.value) == expected
 
 
-def test_a_needed_text_is_the_text_of_its_field() -> None:
+def test_a_required_text_is_returned() -> None:
     assert required_text({"id": "call_1", "name": "add"}, "name", "tools[0]") == "add"
 
 
 @pytest.mark.parametrize(
-    ("plain", "said"),
+    ("plain", "expected"),
     [
         ({}, "tools[0] needs a 'name'."),
         ({"name": None}, "tools[0] needs a 'name'."),
@@ -70,26 +70,26 @@ def test_a_needed_text_is_the_text_of_its_field() -> None:
         ({"name": 3}, "tools[0].name must be text, not int."),
     ],
 )
-def test_a_needed_text_that_is_not_there_is_told_from_one_of_another_type(
-    plain: dict[str, Any], said: str
+def test_a_missing_required_text_and_a_wrong_type_raise_different_errors(
+    plain: dict[str, Any], expected: str
 ) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole text is compared below
         required_text(plain, "name", "tools[0]")
-    assert str(caught.value) == said
+    assert str(caught.value) == expected
 
 
 @pytest.mark.parametrize(
     ("value", "count"),
     [(0, 0), (7, 7), (True, None), (7.0, 7), (7.5, None), ("7", None), (None, None)],
 )
-def test_only_a_whole_number_is_a_count_and_nothing_is_refused(
+def test_only_a_whole_number_is_a_count_and_invalid_values_are_ignored(
     value: Any, count: int | None
 ) -> None:
     assert as_count(value) == count
 
 
 @pytest.mark.parametrize("value", [True, 1.0, "1"])
-def test_a_whole_number_is_an_int_or_null(value):
+def test_a_value_that_is_not_a_whole_number_is_rejected(value):
     assert (as_integer(3, "n"), as_integer(None, "n")) == (3, None)
     with pytest.raises(ValueError, match=f"n must be a whole number, not {type(value).__name__}."):
         as_integer(value, "n")

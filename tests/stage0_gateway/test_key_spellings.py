@@ -1,5 +1,4 @@
-"""No spelling of a key is shown: not in errors, reprs and events, nor in variables that tracebacks
-show."""
+"""A key is hidden in every spelling: in errors, reprs, events, and the variables of tracebacks."""
 
 import asyncio
 import html
@@ -49,7 +48,7 @@ def event(value):
 
 
 def begun(model, echo):
-    """The beginning of a stream whose metadata repeats the key."""
+    """Return the beginning of a stream whose metadata repeats the key."""
     return {
         "openai:m": event({"id": echo, "model": echo, "choices": [{"delta": {"content": "y"}}]}),
         "anthropic:m": event({"type": "message_start", "message": {"id": echo, "model": echo}}),
@@ -60,7 +59,7 @@ def begun(model, echo):
 
 
 def complete(model, echo):
-    """A whole reply whose metadata repeats the key."""
+    """Return a whole reply whose metadata repeats the key."""
     return {
         "openai:m": {
             "id": echo,
@@ -78,7 +77,7 @@ def complete(model, echo):
 
 
 def answers(model, echo):
-    """What a server may answer; an exception is one that the transport raises."""
+    """Return possible answers of a server; an exception is raised by the transport."""
     error = {"error": {"message": f"Invalid key {echo}", "type": echo, echo: echo}}
     return {
         "a refusal": httpx.Response(401, json=error),
@@ -100,9 +99,8 @@ def answers(model, echo):
     }
 
 
-def shown(error):
-    """All texts of an error and of those that led to it, with the variables of the package's
-    frames."""
+def texts_of(error):
+    """Return all texts of an error and of its causes, with the variables of the package's frames."""
     texts = [str(error), repr(error)]
     report = traceback.TracebackException.from_exception(error, capture_locals=True)
     while report is not None:
@@ -117,8 +115,8 @@ def shown(error):
     return texts
 
 
-async def asked(model, key, answer, ask, folder):
-    """All texts that a request shows."""
+async def texts_of_request(model, key, answer, ask, folder):
+    """Return all texts that a request shows."""
 
     def respond(request):
         if isinstance(answer, Exception):
@@ -145,24 +143,24 @@ async def asked(model, key, answer, ask, folder):
             response = await stream.final_message()
         texts.append(repr(response))
     except (GatewayError, RuntimeError) as error:
-        texts += shown(error)
+        texts += texts_of(error)
     return [*texts, repr(gateway), (Path(folder) / "recording").read_text()]
 
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("ask", ["chat", "stream"])
 @given(key=KEYS, data=st.data())
-def test_no_spelling_of_a_key_is_shown(model, ask, key, data):
+def test_a_key_is_hidden_in_every_spelling(model, ask, key, data):
     echo = data.draw(st.sampled_from(sorted(SPELLINGS)).map(lambda name: SPELLINGS[name](key)))
     answer = data.draw(st.sampled_from([*answers(model, echo).values()]))
     with TemporaryDirectory() as folder:
-        texts = asyncio.run(asked(model, key, answer, ask, folder))
+        texts = asyncio.run(texts_of_request(model, key, answer, ask, folder))
     spelled = {spell(key) for spell in SPELLINGS.values()}
     assert [text for text in texts for each in spelled if each in text] == []
 
 
 @pytest.mark.parametrize("spell", SPELLINGS.values(), ids=SPELLINGS)
-async def test_a_key_that_the_server_or_the_gateway_cut_is_not_shown(spell):
+async def test_a_key_that_the_server_or_the_gateway_truncates_is_hidden(spell):
     key = "sk-Q7/x12345+67890abcdef"
     for message in (
         "bad key " + spell(key[:-4]),
@@ -193,22 +191,22 @@ async def test_a_key_that_the_server_or_the_gateway_cut_is_not_shown(spell):
     ],
     ids=["port", "scheme", "key", "fallback model", "option", "missing key"],
 )
-def test_settings_that_are_refused_show_no_key(options):
+def test_invalid_settings_are_rejected_without_showing_a_key(options):
     for make in Gateway, Gateway.from_env:
         with pytest.raises(ConfigurationError) as caught:
             make("openai:m", **options)
-        assert [text for text in shown(caught.value) if "sk-Q7" in text] == []
+        assert [text for text in texts_of(caught.value) if "sk-Q7" in text] == []
 
 
-async def test_a_transport_behind_a_recorder_that_fails_shows_no_key(tmp_path):
+async def test_a_failing_transport_behind_a_recorder_shows_no_key(tmp_path):
     recorder = Recorder(tmp_path / "recording", ScriptedModel([]))
     options = {"api_key": "sk-Q7-secret", "base_url": "https://host.test/v1?key=sk-Q7-query"}
     with pytest.raises(ScriptError) as caught:
         await Gateway("openai:m", transport=recorder, **options).chat(ASK)
-    assert [text for text in shown(caught.value) if "sk-Q7" in text] == []
+    assert [text for text in texts_of(caught.value) if "sk-Q7" in text] == []
 
 
-async def test_a_listener_that_fails_shows_no_key():
+async def test_a_failing_listener_shows_no_key():
     def fail(event):
         raise ZeroDivisionError
 
@@ -219,4 +217,4 @@ async def test_a_listener_that_fails_shows_no_key():
     for name in ("stream_event", "text", "final_message"):
         with pytest.raises(ZeroDivisionError) as caught:
             await gateway.stream(ASK).on(name, fail).final_message()
-        assert [text for text in shown(caught.value) if "sk-Q7" in text] == []
+        assert [text for text in texts_of(caught.value) if "sk-Q7" in text] == []

@@ -1,9 +1,7 @@
-"""Nothing leaks: keys are planted wherever one can be given, and servers repeat them wherever they
-can speak.
+"""Secrets do not leak: each input may contain a key, and each answer of a server may repeat it.
 
-What a model says is data: a text or an argument that holds a key stays as it is, in `chat` and in a
-stream. Everything else is searched: what is raised (with all that led to it), reported, logged,
-shown and recorded.
+The text of a model is data: a key in a text or in arguments stays, in `chat` and in a stream.
+Everything else is searched: exceptions with their causes, events, logs, reprs and recordings.
 """
 
 import asyncio
@@ -74,24 +72,24 @@ REFUSALS = {
     "a failure": (500, json.dumps({"detail": [{"msg": ECHO}]}).encode()),
     "a page": (502, f"<html>{ECHO}</html>".encode()),
     "a redirect": (302, ECHO.encode()),
-    "an error as a success": (200, json.dumps(ERROR).encode()),
+    "an error with status 200": (200, json.dumps(ERROR).encode()),
     "no json": (200, f"<p>{ECHO}".encode()),
-    "half of a json": (200, f'{{"{ECHO}'.encode()),
-    "no json in a stream": (200, f"data: {ECHO}\n\n".encode()),
+    "truncated JSON": (200, f'{{"{ECHO}'.encode()),
+    "a stream without JSON": (200, f"data: {ECHO}\n\n".encode()),
     "another json": (200, json.dumps({ECHO: ECHO}).encode()),
-    "another json in a stream": (200, event({ECHO: ECHO, "choices": ECHO, "candidates": ECHO})),
+    "unknown JSON in a stream": (200, event({ECHO: ECHO, "choices": ECHO, "candidates": ECHO})),
     "a wrong type": (
         200,
         event({"type": "content_block_delta", "index": ECHO, "delta": {ECHO: 1}}),
     ),
-    "a line that breaks": (200, LIBRARYS),
+    "a connection that breaks": (200, LIBRARYS),
     "headers": (429, b'{"error": {"message": "slow down"}}'),
 }
 IN_MID_STREAM = {
     "an error": [event(ERROR)],
     "no json": [f"data: {ECHO}\n\n".encode()],
     "another json": [event([ECHO])],
-    "a line that breaks": [LIBRARYS],
+    "a connection that breaks": [LIBRARYS],
     "an end": [],
 }
 
@@ -109,23 +107,20 @@ class Body(httpx.AsyncByteStream):
 
 @pytest.fixture
 def watched(caplog, tmp_path):
-    """`watched(model, status, *chunks)` is a gateway and, when it has been used, all that came of
-    it as text."""
+    """`watched(model, status, *chunks)` returns a gateway, and a function that returns all texts it
+    produced."""
     caplog.set_level(logging.DEBUG)
-    told = []
+    events = []
 
     def make(model, status, *chunks):
         def answer(request):
-            assert (
-                len(leaks(str(request.url), str(request.headers.raw))) >= 3
-            )  # they really are sent
+            assert len(leaks(str(request.url), str(request.headers.raw))) >= 3  # secrets are sent
             return httpx.Response(
                 status, headers={"x-request-id": ECHO, "x-note": ECHO}, stream=Body(chunks)
             )
 
         record = tmp_path / "recording.jsonl"
-        # It finds what a request carries under a name; of a password beside a bearer token nothing
-        # is sent.
+        # The recorder finds secrets in named fields. A password beside a bearer token is not sent.
         recorder = Recorder(
             record, httpx.MockTransport(answer), secrets=[NAMELESS, PASSWORD, BASIC]
         )
@@ -134,12 +129,12 @@ def watched(caplog, tmp_path):
             api_key=KEY,
             base_url=URL,
             transport=recorder,
-            on_event=told.append,
+            on_event=events.append,
             max_retries=1,
         )
 
         def everything():
-            texts = [record.read_text(), repr(gateway), *map(repr, told)]
+            texts = [record.read_text(), repr(gateway), *map(repr, events)]
             return texts + [f"{line.getMessage()} {line.__dict__!r}" for line in caplog.records]
 
         return gateway, everything
@@ -147,8 +142,8 @@ def watched(caplog, tmp_path):
     return make
 
 
-async def tried(gateway, ask):
-    """The error that comes of asking, and all the events of a stream."""
+async def failed_request(gateway, ask):
+    """Return the error that a request raises, and all events of a stream."""
     seen = []
     try:
         if ask == "chat":
@@ -161,38 +156,36 @@ async def tried(gateway, ask):
     raise AssertionError("no error")
 
 
-def shown(error):
-    """All that can be seen of an error: it, what led to it, and those before it."""
+def texts_of(error):
+    """Return all texts that an error shows: its own, of its causes, and of earlier errors."""
     texts = ["".join(format_exception(error)), repr(error), repr(error.__dict__)]
     led_to = [error, error.__cause__, error.__context__]
     texts += [f"{each!r} {each} {each.args}" for each in led_to if each is not None]
-    return texts + [text for earlier in error.earlier for text in shown(earlier)]
+    return texts + [text for earlier in error.earlier for text in texts_of(earlier)]
 
 
 @MODELS
 @BOTH
 @pytest.mark.parametrize("answer", REFUSALS.values(), ids=REFUSALS)
-async def test_a_server_that_refuses_and_repeats_every_secret_gets_none_of_them_shown(
-    watched, model, ask, answer
-):
-    status, said = answer
-    gateway, everything = watched(model, status, said)
-    error, events = await tried(gateway, ask)
-    assert leaks(*shown(error), *map(repr, events), *everything()) == []
+async def test_a_refusal_that_repeats_every_secret_shows_none_of_them(watched, model, ask, answer):
+    status, body = answer
+    gateway, everything = watched(model, status, body)
+    error, events = await failed_request(gateway, ask)
+    assert leaks(*texts_of(error), *map(repr, events), *everything()) == []
 
 
 @MODELS
 @pytest.mark.parametrize("rest", IN_MID_STREAM.values(), ids=IN_MID_STREAM)
 async def test_a_stream_that_fails_in_the_middle_shows_no_secret(watched, model, rest):
     gateway, everything = watched(model, 200, BEGUN[model.partition(":")[0]], *rest)
-    error, events = await tried(gateway, "stream")
+    error, events = await failed_request(gateway, "stream")
     assert [each.name for each in events][-2:] == ["error", "end"]
-    assert leaks(*shown(error), *map(repr, events), *everything()) == []
+    assert leaks(*texts_of(error), *map(repr, events), *everything()) == []
 
 
 @MODELS
 @BOTH
-async def test_a_reply_shows_no_secret_in_its_names(watched, model, ask):
+async def test_the_names_in_a_reply_show_no_secret(watched, model, ask):
     whole = json.dumps(WHOLE[model.partition(":")[0]]).encode()
     gateway, everything = watched(model, 200, whole)
     reply = await (gateway.chat(ASK) if ask == "chat" else gateway.stream(ASK).final_message())
@@ -201,7 +194,7 @@ async def test_a_reply_shows_no_secret_in_its_names(watched, model, ask):
 
 
 @MODELS
-async def test_every_model_that_was_asked_keeps_its_secrets_in_the_last_error(model):
+async def test_the_last_error_hides_the_secrets_of_every_requested_model(model):
     def answer(request):
         return httpx.Response(500, json={"error": {"message": f"I saw {ECHO}"}})
 
@@ -216,22 +209,22 @@ async def test_every_model_that_was_asked_keeps_its_secrets_in_the_last_error(mo
         on_event=events.append,
     )
     for ask in "chat", "stream":
-        error, _ = await tried(gateway, ask)
-        own = "".join(shown(error.earlier[0])) + "".join(shown(error.earlier[1]))
+        error, _ = await failed_request(gateway, ask)
+        own = "".join(texts_of(error.earlier[0])) + "".join(texts_of(error.earlier[1]))
         assert leaks(own, *map(repr, events)) == []
         assert len(error.earlier) == 2
 
 
-async def test_what_a_model_says_is_data_and_stays():
-    said = [{"choices": [{"delta": {"content": KEY}, "finish_reason": "stop"}]}]
-    transport = httpx.MockTransport(lambda request: httpx.Response(200, content=event(said[0])))
+async def test_a_key_in_the_text_of_a_model_is_kept():
+    chunks = [{"choices": [{"delta": {"content": KEY}, "finish_reason": "stop"}]}]
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, content=event(chunks[0])))
     stream = Gateway("openai:m", api_key=KEY, transport=transport).stream(ASK)
     raw = await stream.emitted("stream_event")
     assert (await stream.final_message()).content == KEY
-    assert KEY not in repr(raw)  # the event as the server sent it is for logs, and is searched
+    assert KEY not in repr(raw)  # raw events are written to logs, so secrets are hidden in them
 
 
-async def test_a_secret_behind_backslashes_is_found_in_a_raw_event():
+async def test_an_escaped_secret_is_found_in_a_raw_event():
     key = "sk/with/slashes"
     sent = (
         b'data: {"error": {"message": "I saw sk\\/with\\/slashes"}, '
@@ -239,18 +232,20 @@ async def test_a_secret_behind_backslashes_is_found_in_a_raw_event():
     )
     transport = httpx.MockTransport(lambda request: httpx.Response(200, content=sent))
     gateway = Gateway("openai:m", api_key=key, transport=transport, max_retries=0)
-    error, events = await tried(gateway, "stream")
+    error, events = await failed_request(gateway, "stream")
     assert [each.name for each in events] == ["error", "end"]
     assert key not in str(error)
     begun = BEGUN["openai"] + sent
     transport = httpx.MockTransport(lambda request: httpx.Response(200, content=begun))
-    error, events = await tried(Gateway("openai:m", api_key=key, transport=transport), "stream")
+    error, events = await failed_request(
+        Gateway("openai:m", api_key=key, transport=transport), "stream"
+    )
     assert "stream_event" in [each.name for each in events]
     assert key not in "".join(map(repr, events)) + str(error)
 
 
 def raw_server(response):
-    """An answer on a real line, byte for byte."""
+    """Start a server that writes this response byte for byte."""
 
     async def answer(reader, writer):
         head = await reader.readuntil(b"\r\n\r\n")
@@ -273,31 +268,31 @@ ON_THE_LINE = {
 }
 
 
-async def asked_on_a_line(ask, response, transport):
-    """What comes of asking a server that answers so on a real line."""
+async def texts_of_request(ask, response, transport):
+    """Return all texts that a request to such a server shows."""
     server = await raw_server(response.encode())
     host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
     url = URL.replace("https", "http").replace("api.test", host)
     events = []
     options = {"max_retries": 0, "on_event": events.append, "transport": transport}
-    asked = Gateway("openai:m", api_key=KEY, base_url=url, **options)
-    async with server, asked as gateway:
-        error, told = await tried(gateway, ask)
-    return [*shown(error), *map(repr, [*events, *told])]
+    opened = Gateway("openai:m", api_key=KEY, base_url=url, **options)
+    async with server, opened as gateway:
+        error, of_stream = await failed_request(gateway, ask)
+    return [*texts_of(error), *map(repr, [*events, *of_stream])]
 
 
 @BOTH
 @pytest.mark.parametrize("response", ON_THE_LINE.values(), ids=ON_THE_LINE)
-async def test_a_server_that_speaks_no_http_shows_no_secret(caplog, network, ask, response):
+async def test_an_invalid_http_response_shows_no_secret(caplog, network, ask, response):
     caplog.set_level(logging.DEBUG)
-    texts = await asked_on_a_line(ask, response, network())
+    texts = await texts_of_request(ask, response, network())
     assert leaks(*texts, *(line.getMessage() for line in caplog.records)) == []
 
 
 @BOTH
-async def test_no_log_of_any_library_holds_what_is_sent(caplog, network, ask):
+async def test_the_logs_of_all_libraries_hold_no_secret(caplog, network, ask):
     caplog.set_level(logging.DEBUG)
-    await asked_on_a_line(ask, "HTTP/1.1 401 no\r\nContent-Length: 0\r\n\r\n", network())
+    await texts_of_request(ask, "HTTP/1.1 401 no\r\nContent-Length: 0\r\n\r\n", network())
     if network is Pool:
         assert "httpcore" in {line.name.partition(".")[0] for line in caplog.records}
     assert leaks(*(f"{line.getMessage()} {line.__dict__!r}" for line in caplog.records)) == []

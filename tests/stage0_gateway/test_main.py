@@ -1,8 +1,10 @@
 import re
 import signal
 import socket
-import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from subprocess import PIPE, Popen
 
 import httpx
 import pytest
@@ -11,27 +13,62 @@ from stage0_gateway.__main__ import main
 from stage0_gateway.offline.faults import FAULTS
 
 
-def test_serve_says_where_it_listens_answers_and_stops_cleanly_on_ctrl_c() -> None:
-    command = [sys.executable, "-m", "stage0_gateway", "serve", "--port", "0"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as server:
-        assert server.stdout is not None
-        assert server.stderr is not None
-        lines = [server.stdout.readline().strip(), server.stdout.readline().strip()]
-        url = lines[1].removeprefix("LLM_BASE_URL=")
+@contextmanager
+def serving(*options: str, sigint: signal.Handlers = signal.SIG_DFL) -> Iterator[Popen[str]]:
+    """Run the server as a subprocess, which is killed at the end of the block.
+
+    Args:
+        options: Options of the command line.
+        sigint: The action of SIGINT. Shells that run the tests in the background ignore it, and
+            subprocesses inherit that.
+    """
+    server = Popen(
+        [sys.executable, "-m", "stage0_gateway", "serve", "--port", "0", *options],
+        stdout=PIPE,
+        stderr=PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, sigint),
+    )
+    with server:
+        try:
+            yield server
+        finally:
+            server.kill()
+
+
+def lines(server: Popen[str]) -> list[str]:
+    """The two lines that the server prints when it is ready."""
+    assert server.stdout is not None
+    return [server.stdout.readline().strip() for _ in range(2)]
+
+
+def test_serve_prints_its_url_and_replies() -> None:
+    with serving() as server:
+        first, second = lines(server)
+        url = second.removeprefix("LLM_BASE_URL=")
         models = httpx.get(f"{url}/models", trust_env=False).json()["data"]
-        server.send_signal(signal.SIGINT)
-        assert (server.wait(10), server.stdout.read(), server.stderr.read()) == (
-            0,
-            "Stopped.\n",
-            "",
-        )
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/v1", url)
-    assert lines[0] == (
+    assert first == (
         f"Listening on {url} - answers come from rules, not from a language model. Ctrl-C stops it."
     )
     assert models == [{"id": "teacher", "object": "model", "created": 0, "owned_by": "llm-stages"}]
+
+
+@pytest.mark.parametrize(
+    ("sigint", "sent"),
+    [
+        (signal.SIG_DFL, signal.SIGINT),
+        (signal.SIG_DFL, signal.SIGTERM),
+        (signal.SIG_IGN, signal.SIGTERM),
+    ],
+    ids=["Ctrl-C", "kill", "kill of a background program that ignores Ctrl-C"],
+)
+def test_the_server_stops_cleanly(sigint: signal.Handlers, sent: signal.Signals) -> None:
+    with serving(sigint=sigint) as server:
+        lines(server)
+        server.send_signal(sent)
+        printed = server.communicate(timeout=10)
+        assert (server.returncode, printed) == (0, ("Stopped.\n", ""))
 
 
 def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
@@ -56,26 +93,13 @@ def test_an_invalid_port_is_refused(port: str, capsys: pytest.CaptureFixture[str
 
 
 def test_faults_are_served_in_their_order() -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "stage0_gateway",
-        "serve",
-        "--port",
-        "0",
-        "--faults",
-        "overloaded,none",
-    ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        url = [server.stdout.readline().strip() for _ in range(2)][1].removeprefix("LLM_BASE_URL=")
+    with serving("--faults", "overloaded,none") as server:
+        url = lines(server)[1].removeprefix("LLM_BASE_URL=")
         body = {"messages": [{"role": "user", "content": "hi"}]}
         seen = [
             httpx.post(f"{url}/chat/completions", json=body, trust_env=False).status_code
             for _ in range(2)
         ]
-        server.send_signal(signal.SIGINT)
-        server.wait(10)
     assert seen == [503, 200]
 
 

@@ -30,7 +30,7 @@ messages = st.one_of(
 
 
 @given(messages)
-def test_every_message_survives_the_way_through_json(message):
+def test_every_message_survives_a_round_trip_through_json(message):
     back = Message.from_dict(json.loads(json.dumps(message.to_dict())))
     assert back == message or (message.content == () and back.content == "")
 
@@ -40,7 +40,7 @@ def test_a_message_is_frozen():
         Message.user("hi").content = "ho"
 
 
-def test_text_is_the_text_parts_and_thinking_is_apart():
+def test_text_is_the_text_parts_without_thinking():
     message = Message.assistant((ThinkingPart("hm"), TextPart("a"), ImagePart("xx"), TextPart("b")))
     assert (message.text, message.thinking) == ("ab", "hm")
 
@@ -49,7 +49,7 @@ def test_a_list_of_parts_becomes_a_tuple():
     assert Message("user", [TextPart("a")]).content == (TextPart("a"),)
 
 
-def test_the_form_of_openais_documentation_is_read():
+def test_openais_message_format_is_accepted():
     function = {"name": "f", "arguments": '{"a": 1}'}
     plain = {
         "role": "assistant",
@@ -60,7 +60,7 @@ def test_the_form_of_openais_documentation_is_read():
 
 
 @pytest.mark.parametrize(
-    ("plain", "said"),
+    ("plain", "expected"),
     [
         (
             {"content": "hi"},
@@ -94,18 +94,18 @@ def test_the_form_of_openais_documentation_is_read():
         "call without name",
     ],
 )
-def test_what_is_no_message_is_refused_in_words(plain, said):
+def test_an_invalid_message_raises_an_error_that_names_the_problem(plain, expected):
     with pytest.raises(ValueError) as caught:  # noqa: PT011 (the whole text is compared)
         Message.from_dict(plain)
-    assert str(caught.value) == said
+    assert str(caught.value) == expected
 
 
-def test_content_of_anything_but_parts_is_refused():
+def test_content_that_is_not_parts_is_rejected():
     with pytest.raises(ValueError, match=r"A message part is one of TextPart, .*, not int"):
         Message("user", (1, 2))
 
 
-def test_nothing_is_saved_that_says_nothing():
+def test_empty_fields_are_not_stored():
     assert Message.user("a").to_dict() == {"role": "user", "content": "a"}
     assert Message.tool((TextPart("a"),), "1", is_error=True).to_dict() == {
         "role": "tool",
@@ -115,19 +115,19 @@ def test_nothing_is_saved_that_says_nothing():
     }
 
 
-def test_as_message_takes_messages_and_mappings_and_nothing_else():
+def test_as_message_accepts_only_messages_and_mappings():
     assert as_message(Message.user("a")) == as_message({"role": "user", "content": "a"})
     with pytest.raises(ValueError, match="not str"):
         as_message("hi")
 
 
-def test_parts_are_the_content_and_a_text_is_one_part():
+def test_parts_are_the_content_and_a_text_is_a_single_part():
     image = ImagePart("QQ==")
     assert Message.user("a").parts == (TextPart("a"),)
     assert Message.user((TextPart("a"), image)).parts == (TextPart("a"), image)
 
 
-def test_plain_text_alone_is_a_text():
+def test_a_single_plain_text_part_becomes_text():
     signed = TextPart("a", (), {"gemini": {"thoughtSignature": "s"}})
     assert as_content([]) == ""
     assert as_content([TextPart("a")]) == "a"

@@ -1,5 +1,4 @@
-"""The official client against the teaching model on a real port: what it accepts, a real server may
-send."""
+"""The official client sends requests to the embedded model on a real port and accepts the replies."""
 
 import json
 import threading
@@ -35,7 +34,7 @@ def client() -> Iterator[openai.OpenAI]:
         server.shutdown()
 
 
-def test_a_plain_question_gets_a_text_that_says_that_the_model_is_a_set_of_rules(
+def test_a_plain_question_is_answered_with_a_note_that_the_model_is_a_set_of_rules(
     client: openai.OpenAI,
 ) -> None:
     reply = client.chat.completions.create(
@@ -46,7 +45,7 @@ def test_a_plain_question_gets_a_text_that_says_that_the_model_is_a_set_of_rules
     assert "a set of rules" in str(reply.choices[0].message.content)
 
 
-def test_a_whole_round_with_a_native_tool(client: openai.OpenAI) -> None:
+def test_a_complete_tool_round_with_a_native_tool(client: openai.OpenAI) -> None:
     messages: list[Any] = [{"role": "user", "content": "What is the weather in Shanghai?"}]
     first = client.chat.completions.create(
         model="teacher", messages=messages, tools=[WEATHER]
@@ -74,7 +73,7 @@ def test_a_whole_round_with_a_native_tool(client: openai.OpenAI) -> None:
     )
 
 
-def test_a_schema_gets_json(client: openai.OpenAI) -> None:
+def test_a_schema_is_answered_with_json(client: openai.OpenAI) -> None:
     schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
     wish: Any = {"type": "json_schema", "json_schema": {"name": "place", "schema": schema}}
     messages: Any = [{"role": "user", "content": "We met in Lisbon."}]
@@ -86,14 +85,14 @@ def test_the_models_are_listed(client: openai.OpenAI) -> None:
     assert [model.id for model in client.models.list()] == ["teacher"]
 
 
-def test_a_request_that_is_none_is_the_clients_bad_request_error(client: openai.OpenAI) -> None:
+def test_an_invalid_request_raises_the_clients_bad_request_error(client: openai.OpenAI) -> None:
     with pytest.raises(openai.BadRequestError, match="'messages' must hold at least one message"):
         client.chat.completions.create(model="teacher", messages=[])
 
 
-def test_a_stream_says_what_the_whole_reply_says(client: openai.OpenAI) -> None:
+def test_a_stream_has_the_same_text_as_the_whole_reply(client: openai.OpenAI) -> None:
     messages: Any = [{"role": "user", "content": "Who are you?"}]
     whole = client.chat.completions.create(model="teacher", messages=messages)
     chunks = list(client.chat.completions.create(model="teacher", messages=messages, stream=True))
-    said = "".join(choice.delta.content or "" for chunk in chunks for choice in chunk.choices)
-    assert said == whole.choices[0].message.content
+    text = "".join(choice.delta.content or "" for chunk in chunks for choice in chunk.choices)
+    assert text == whole.choices[0].message.content

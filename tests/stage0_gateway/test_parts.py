@@ -43,12 +43,12 @@ parts = st.one_of(
 
 
 @given(parts)
-def test_every_part_survives_the_way_through_json(part):
+def test_every_part_survives_a_round_trip_through_json(part):
     assert part_from_dict(json.loads(json.dumps(part_to_dict(part)))) == part
 
 
 @given(st.builds(ToolCall, names, names, texts.filter(bool), kept))
-def test_every_call_survives_the_way_through_json(call):
+def test_every_call_survives_a_round_trip_through_json(call):
     assert call_from_dict(json.loads(json.dumps(call_to_dict(call)))) == call
 
 
@@ -69,12 +69,12 @@ def test_every_call_survives_the_way_through_json(call):
         ),
     ],
 )
-def test_what_is_empty_is_left_out_where_it_may_be(part, plain):
+def test_optional_empty_fields_are_omitted(part, plain):
     assert part_to_dict(part) == plain
 
 
 @pytest.mark.parametrize("part", [TextPart("a"), ProviderPart("x", {"a": [1]}), ToolCall("1", "f")])
-def test_parts_and_calls_are_frozen_and_hashable_whatever_they_keep(part):
+def test_parts_and_calls_are_frozen_and_hashable_with_any_content(part):
     if not isinstance(part, ProviderPart):
         part = dataclasses.replace(part, provider_data={"openai": {"a": [1]}})
     assert part in {part}
@@ -83,7 +83,7 @@ def test_parts_and_calls_are_frozen_and_hashable_whatever_they_keep(part):
         setattr(part, first, "b")
 
 
-def test_signatures_are_not_shown_but_count_when_compared():
+def test_signatures_are_not_in_the_repr_but_are_compared():
     signed = ThinkingPart("hm", {"anthropic": {"signature": "s"}})
     assert (repr(signed), signed == ThinkingPart("hm")) == ("ThinkingPart(text='hm')", False)
 
@@ -102,7 +102,7 @@ def test_signatures_are_not_shown_but_count_when_compared():
         ({"type": "text", "text": "a", "citations": None}, TextPart("a")),
     ],
 )
-def test_the_form_of_openais_documentation_is_read(plain, part):
+def test_openais_format_of_parts_is_accepted(plain, part):
     assert part_from_dict(plain) == part
 
 
@@ -115,12 +115,12 @@ def test_the_form_of_openais_documentation_is_read(plain, part):
         ("https://x/?data:a;base64,A", {"url": "https://x/?data:a;base64,A"}),
     ],
 )
-def test_a_data_url_holds_its_text_and_its_type(url, found):
+def test_a_data_url_is_split_into_its_data_and_its_type(url, found):
     assert file_source(url) == found
 
 
 @pytest.mark.parametrize(
-    ("plain", "said"),
+    ("plain", "expected"),
     [
         (5, "A message part must be a JSON object, not int."),
         (
@@ -133,14 +133,14 @@ def test_a_data_url_holds_its_text_and_its_type(url, found):
         ({"type": "text", "text": "a", "citations": 5}, "citations must be a list, not int."),
     ],
 )
-def test_what_is_no_part_is_refused_in_words(plain, said):
+def test_an_invalid_part_raises_an_error_that_names_the_problem(plain, expected):
     with pytest.raises(ValueError) as caught:  # noqa: PT011 (the whole text is compared)
         part_from_dict(plain)
-    assert str(caught.value) == said
+    assert str(caught.value) == expected
 
 
 @pytest.mark.parametrize(
-    ("plain", "said"),
+    ("plain", "expected"),
     [
         ({"type": "text"}, "This text part does not fit: .*'text'"),
         ({"type": "thinking", "text": "a", "mood": 5}, "This thinking part does not fit: .*'mood'"),
@@ -150,8 +150,8 @@ def test_what_is_no_part_is_refused_in_words(plain, said):
         ),
     ],
 )
-def test_a_field_that_is_missing_or_unknown_is_named(plain, said):
-    with pytest.raises(ValueError, match=said):
+def test_a_missing_or_unknown_field_is_named(plain, expected):
+    with pytest.raises(ValueError, match=expected):
         part_from_dict(plain)
 
 
@@ -163,7 +163,7 @@ def test_a_field_that_is_missing_or_unknown_is_named(plain, said):
             ToolCall("1", "f"),
         ),
         ({"id": "1", "function": {"name": "f"}}, ToolCall("1", "f")),
-        ({"id": "", "name": ""}, ToolCall("", "")),  # a model may write such a call, and it is kept
+        ({"id": "", "name": ""}, ToolCall("", "")),  # a model may write such a call
         ({"id": "1", "name": "f", "arguments": None}, ToolCall("1", "f")),
         ({"id": "1", "function": {"name": "f", "arguments": ""}}, ToolCall("1", "f")),
         ({"id": "1", "name": "f", "arguments": ""}, ToolCall("1", "f", "")),
@@ -171,12 +171,12 @@ def test_a_field_that_is_missing_or_unknown_is_named(plain, said):
         ({"id": "1", "name": "f", "arguments": {"a": "ü"}}, ToolCall("1", "f", '{"a": "ü"}')),
     ],
 )
-def test_a_call_is_read_in_our_form_and_openais(plain, call):
+def test_a_call_is_accepted_in_our_format_and_in_openais(plain, call):
     assert call_from_dict(plain) == call
 
 
 @pytest.mark.parametrize(
-    ("plain", "said"),
+    ("plain", "expected"),
     [
         ({"name": "f"}, "A tool call needs a 'id'."),
         ({"id": "1"}, "A tool call needs a 'name'."),
@@ -185,13 +185,13 @@ def test_a_call_is_read_in_our_form_and_openais(plain, call):
         ({"id": "1", "name": "f", "arguments": 5}, "arguments must be text, not int."),
     ],
 )
-def test_what_is_no_call_is_refused_in_words(plain, said):
+def test_an_invalid_call_raises_an_error_that_names_the_problem(plain, expected):
     with pytest.raises(ValueError) as caught:  # noqa: PT011 (the whole text is compared)
         call_from_dict(plain)
-    assert str(caught.value) == said
+    assert str(caught.value) == expected
 
 
-def test_the_parts_of_a_message_are_a_tuple_of_parts_and_nothing_else():
+def test_message_parts_are_a_tuple_of_parts_only():
     assert as_parts([TextPart("a"), ProviderPart("x", {})]) == (
         TextPart("a"),
         ProviderPart("x", {}),

@@ -1,7 +1,7 @@
 from stage0_gateway import ChatRequest, Message, ToolSpec
 
 
-def test_what_is_not_asked_for_is_left_open():
+def test_options_that_are_not_set_are_left_open():
     request = ChatRequest("m", (Message.user("hi"),))
     assert (request.tools, request.tool_choice, request.temperature, request.max_tokens) == (
         (),
@@ -12,5 +12,5 @@ def test_what_is_not_asked_for_is_left_open():
     assert (request.response_schema, request.stop, request.provider_options) == (None, (), None)
 
 
-def test_a_tool_without_parameters_takes_an_empty_object():
+def test_a_tool_without_parameters_has_an_empty_object_schema():
     assert ToolSpec("f", "does it").parameters == {"type": "object", "properties": {}}

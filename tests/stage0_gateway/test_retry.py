@@ -27,7 +27,7 @@ REPLY = {"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}
 
 
 class Server:
-    """Answers each model with its responses in turn, the last one again and again."""
+    """Answers each model with its responses in order, and repeatedly with the last one."""
 
     def __init__(self, **responses):
         self.responses = {model: list(each) for model, each in responses.items()}
@@ -61,8 +61,8 @@ def success():
     return httpx.Response(200, json=REPLY)
 
 
-async def ask(gateway, way="chat"):
-    reply = await (gateway.chat(ASK) if way == "chat" else gateway.stream(ASK).final_message())
+async def ask(gateway, method="chat"):
+    reply = await (gateway.chat(ASK) if method == "chat" else gateway.stream(ASK).final_message())
     return reply.content
 
 
@@ -80,10 +80,10 @@ def waits():
 # ---- retries
 
 
-@pytest.mark.parametrize("way", ["chat", "stream"])
-async def test_a_request_that_may_succeed_is_retried_and_reported(way):
+@pytest.mark.parametrize("method", ["chat", "stream"])
+async def test_a_request_that_may_succeed_is_retried_and_reported(method):
     server = Server(a=[failure(503), failure(429), success()])
-    assert await ask(server.gateway(), way) == "yes"
+    assert await ask(server.gateway(), method) == "yes"
     assert [event.attempt for event in server.reported("request")] == [1, 2, 3]
     retries = [(type(event.error), event.attempt) for event in server.reported("retry")]
     assert retries == [(ServerFailed, 1), (RateLimited, 2)]
@@ -151,13 +151,13 @@ async def test_other_waits_grow_and_stay_below_eight_seconds(waits, monkeypatch)
 
 
 async def test_a_listener_that_raises_ends_the_attempts():
-    def stumble(event):
+    def fail(event):
         if event.name == "retry":
             raise ZeroDivisionError
 
     server = Server(a=[failure()])
     with pytest.raises(ZeroDivisionError):
-        await ask(server.gateway(on_event=stumble))
+        await ask(server.gateway(on_event=fail))
     assert server.requested == ["a"]
 
 
@@ -167,7 +167,7 @@ async def test_retries_write_nothing_without_a_listener(capsys):
     assert logging.getLogger("stamina").handlers
 
 
-async def test_the_switch_of_the_retry_library_disables_retries():
+async def test_the_global_setting_of_the_retry_library_disables_retries():
     server = Server(a=[failure()])
     stamina.set_active(False)
     try:
@@ -187,7 +187,7 @@ async def test_other_models_are_not_requested_after_a_reply():
     assert (server.requested, server.reported("fallback")) == (["a"], [])
 
 
-@pytest.mark.parametrize("way", ["chat", "stream"])
+@pytest.mark.parametrize("method", ["chat", "stream"])
 @pytest.mark.parametrize(
     ("response", "kind"),
     [
@@ -201,9 +201,9 @@ async def test_other_models_are_not_requested_after_a_reply():
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )
-async def test_after_any_error_of_a_server_the_next_model_is_requested(way, response, kind):
+async def test_after_any_error_of_a_server_the_next_model_is_requested(method, response, kind):
     server = Server(a=[response], b=[success()])
-    assert await ask(server.gateway(max_retries=0), way) == "yes"
+    assert await ask(server.gateway(max_retries=0), method) == "yes"
     (event,) = server.reported("fallback")
     assert (type(event.error), event.model, event.next_model) == (kind, "openai:a", "openai:b")
 

@@ -51,13 +51,13 @@ NONE = {"base_url": None, "api_key": None}
         "a key of another format alone",
     ],
 )
-def test_the_environment_says_which_model_to_use(monkeypatch, environment, expected):
+def test_the_environment_sets_the_model_the_server_and_the_key(monkeypatch, environment, expected):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert settings_from_env() == {**NONE, **expected}
 
 
-def test_a_model_by_argument_goes_before_the_environment(monkeypatch):
+def test_a_model_argument_overrides_the_environment(monkeypatch):
     monkeypatch.setenv("LLM_MODEL", "openai:m")
     monkeypatch.setenv("GROQ_API_KEY", "g")
     assert settings_from_env("groq:x") == {**NONE, "model": "groq:x", "api_key": "g"}
@@ -112,14 +112,16 @@ def test_a_model_by_argument_goes_before_the_environment(monkeypatch):
         "no key at all",
     ],
 )
-def test_the_keys_of_fallback_models_are_found_too(monkeypatch, environment, fallbacks, expected):
+def test_the_keys_of_fallback_models_are_read_from_the_environment(
+    monkeypatch, environment, fallbacks, expected
+):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert settings_from_env(None, fallbacks) == {**NONE, **expected}
 
 
 @pytest.mark.parametrize("key", [{}, {"GROQ_API_KEY": "g"}])
-def test_the_server_and_the_key_of_one_provider_are_not_used_for_anothers_model(monkeypatch, key):
+def test_the_server_and_the_key_of_one_provider_are_not_used_for_another_provider(monkeypatch, key):
     settings = {
         "LLM_MODEL": "openai:m",
         "LLM_BASE_URL": "http://mine.test/v1",
@@ -153,7 +155,7 @@ async def test_a_gateway_from_the_environment_has_the_keys_of_its_fallback_model
     assert seen == ["Bearer o", "a"]
 
 
-async def test_with_nothing_set_the_embedded_model_answers_and_says_that_it_is_one(caplog):
+async def test_without_settings_the_embedded_model_answers_and_logs_one_notice(caplog):
     async with Gateway.from_env() as gateway:
         await gateway.chat([{"role": "user", "content": "hi"}])
         await gateway.chat([{"role": "user", "content": "hi"}])

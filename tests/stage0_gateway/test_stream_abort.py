@@ -17,8 +17,7 @@ END = [b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\n', b"dat
 
 
 class Body(httpx.AsyncByteStream):
-    """Gives its chunks one after the other; None never comes. Remembers being closed, and may be
-    slow at it."""
+    """Sends its chunks one by one; None waits forever. Records `aclose` calls, and may delay them."""
 
     def __init__(self, *chunks, slow_to_close=False):
         self.chunks, self.slow_to_close = chunks, slow_to_close
@@ -51,27 +50,27 @@ async def names(stream):
     ]
 
 
-async def turns(number=20):
-    """Let the others run until they wait for something that does not come."""
+async def run_other_tasks(number=20):
+    """Run the other tasks until they wait for something that does not come."""
     for _ in range(number):
         await asyncio.sleep(0)
 
 
-def others():
+def other_tasks():
     return asyncio.all_tasks() - {asyncio.current_task()}
 
 
 ABORTED = ["connect", "text", "abort", "end"]
 
 
-async def test_a_listener_may_abort():
+async def test_a_listener_can_abort():
     body = Body(text("a"), text("b"), *END)
     stream = gateway(body).stream(ASK)
     stream.on("text", lambda event: stream.abort("enough"))
-    told = []
-    stream.on("abort", told.append)
+    events = []
+    stream.on("abort", events.append)
     assert await names(stream) == ABORTED
-    assert ([event.reason for event in told], body.closed) == (["enough"], 1)
+    assert ([event.reason for event in events], body.closed) == (["enough"], 1)
 
 
 async def test_events_that_arrived_together_with_the_last_one_are_not_delivered_after_an_abort():
@@ -80,7 +79,7 @@ async def test_events_that_arrived_together_with_the_last_one_are_not_delivered_
     assert await names(stream) == ABORTED
 
 
-async def test_whoever_reads_may_abort():
+async def test_the_consumer_can_abort():
     body = Body(text("a"), text("b"), *END)
     stream = gateway(body).stream(ASK)
     seen = []
@@ -90,12 +89,12 @@ async def test_whoever_reads_may_abort():
     assert (seen, body.closed, stream.current_message.text) == (["text", "abort", "end"], 1, "a")
 
 
-async def test_another_task_may_abort_while_the_server_is_silent():
+async def test_another_task_can_abort_while_the_server_is_silent():
     body = Body(text("a"), None)
     stream = gateway(body).stream(ASK)
     watching = asyncio.create_task(names(stream))
     waiting = asyncio.create_task(stream.final_message())
-    await turns()
+    await run_other_tasks()
     stream.abort("enough")
     assert await watching == ABORTED
     with pytest.raises(StreamInterrupted, match=r"aborted before its end: enough\.") as caught:
@@ -107,7 +106,7 @@ async def test_another_task_may_abort_while_the_server_is_silent():
     )  # no trace of the interruption is left
 
 
-async def test_a_stream_may_be_aborted_before_it_is_read():
+async def test_a_stream_can_be_aborted_before_it_is_read():
     sent = []
     transport = httpx.MockTransport(sent.append)
     stream = Gateway("openai:m", transport=transport).stream(ASK)
@@ -118,8 +117,8 @@ async def test_a_stream_may_be_aborted_before_it_is_read():
     assert sent == []
 
 
-@pytest.mark.parametrize("who", ["another task", "a report of the gateway"])
-async def test_a_stream_may_be_aborted_while_the_server_has_not_answered(who):
+@pytest.mark.parametrize("aborted_by", ["another task", "a listener of the gateway"])
+async def test_a_stream_can_be_aborted_before_the_server_answers(aborted_by):
     ended = []
 
     async def hang(request):
@@ -129,18 +128,18 @@ async def test_a_stream_may_be_aborted_while_the_server_has_not_answered(who):
             ended.append(request)
 
     def report(event):
-        if who != "another task":
+        if aborted_by != "another task":
             stream.abort()
 
     stream = Gateway("openai:m", transport=httpx.MockTransport(hang), on_event=report).stream(ASK)
     watching = asyncio.create_task(names(stream))
-    await turns()
+    await run_other_tasks()
     stream.abort()
     assert (await watching, len(ended)) == (["abort", "end"], 1)
 
 
 @pytest.mark.parametrize("last", ["final_message", "end"])
-async def test_an_abort_of_a_reply_that_is_complete_changes_nothing(last):
+async def test_aborting_a_complete_reply_changes_nothing(last):
     stream = gateway(Body(text("a"), *END)).stream(ASK)
     stream.on(last, lambda event: stream.abort())
     assert await names(stream) == ["connect", "text", "final_message", "end"]
@@ -148,19 +147,19 @@ async def test_an_abort_of_a_reply_that_is_complete_changes_nothing(last):
     assert (await stream.final_message()).content == "a"
 
 
-async def test_an_abort_of_a_stream_that_failed_changes_nothing():
+async def test_aborting_a_failed_stream_changes_nothing():
     stream = gateway(Body(text("a"))).stream(ASK)
-    told = []
-    stream.on("error", lambda event: stream.abort()).on("abort", told.append)
+    events = []
+    stream.on("error", lambda event: stream.abort()).on("abort", events.append)
     with pytest.raises(StreamInterrupted, match="before the reply was complete"):
         await names(stream)
-    assert told == []
+    assert events == []
 
 
-async def test_the_first_abort_counts():
+async def test_only_the_first_abort_has_an_effect():
     stream = gateway(Body(text("a"), None)).stream(ASK)
     waiting = asyncio.create_task(stream.emitted("abort"))
-    await turns()
+    await run_other_tasks()
     stream.abort("first")
     stream.abort("second")
     assert (await waiting).reason == "first"
@@ -169,18 +168,18 @@ async def test_the_first_abort_counts():
 
 
 @pytest.mark.parametrize("when", ["request", "response"])
-async def test_a_report_of_the_gateway_may_abort_and_interrupts_nobody_afterwards(when):
+async def test_an_abort_in_an_event_listener_of_the_gateway_leaves_no_cancellation_behind(when):
     def report(event):
         if event.name == when:
             stream.abort()
 
     stream = gateway(Body(text("a"), *END), on_event=report).stream(ASK)
     assert (await names(stream))[-2:] in (["abort", "end"], ["final_message", "end"])
-    await turns()  # a cancellation that was meant for the reading would come out here
+    await run_other_tasks()  # a leftover cancellation would be raised here
     assert asyncio.current_task().cancelling() == 0
 
 
-async def test_leaving_the_block_early_hangs_up():
+async def test_leaving_the_block_early_closes_the_connection():
     body = Body(text("a"), text("b"), None)
     async with gateway(body).stream(ASK) as stream:
         assert (await stream.emitted("text")).delta == "a"
@@ -189,7 +188,7 @@ async def test_leaving_the_block_early_hangs_up():
         await stream.final_message()
 
 
-async def test_a_block_that_fails_hangs_up_and_tells_its_own_error():
+async def test_an_exception_in_the_block_closes_the_connection_and_propagates():
     body = Body(text("a"), None)
     with pytest.raises(ZeroDivisionError):
         async with gateway(body).stream(ASK) as stream:
@@ -197,34 +196,34 @@ async def test_a_block_that_fails_hangs_up_and_tells_its_own_error():
     assert body.closed == 1
 
 
-async def test_closing_a_stream_while_another_task_reads_ends_its_reading():
+async def test_closing_a_stream_ends_the_iteration_of_another_task():
     body = Body(text("a"), None)
     stream = gateway(body).stream(ASK)
     watching = asyncio.create_task(names(stream))
-    await turns()
+    await run_other_tasks()
     await stream.aclose()
     assert body.closed == 1
     assert await watching == ABORTED
 
 
-async def test_cancelling_the_task_hangs_up():
+async def test_cancelling_the_task_closes_the_connection():
     body = Body(text("a"), None)
     stream = gateway(body).stream(ASK)
     reading = asyncio.create_task(stream.final_message())
-    await turns()
+    await run_other_tasks()
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reading
     assert body.closed == 1
 
 
-async def test_cancelling_one_reader_is_an_end_that_the_others_are_told_of():
+async def test_cancelling_one_consumer_ends_the_stream_for_the_others():
     body = Body(text("a"), None)
     stream = gateway(body).stream(ASK)
     first = asyncio.create_task(names(stream))
-    await turns()
+    await run_other_tasks()
     second = asyncio.create_task(names(stream))
-    await turns()
+    await run_other_tasks()
     first.cancel()
     assert await second == ["abort", "end"]
     with pytest.raises(StreamInterrupted, match="cancelled"):
@@ -233,28 +232,30 @@ async def test_cancelling_one_reader_is_an_end_that_the_others_are_told_of():
         await first
 
 
-async def test_cancelling_one_who_only_waits_disturbs_nobody():
+async def test_cancelling_a_task_that_only_waits_does_not_end_the_stream():
     body = Body(text("a"), None)
     stream = gateway(body).stream(ASK)
     first = asyncio.create_task(names(stream))
-    await turns()
+    await run_other_tasks()
     second = asyncio.create_task(stream.final_message())
-    await turns()
+    await run_other_tasks()
     second.cancel()
-    await turns()
+    await run_other_tasks()
     assert (first.done(), body.closed) == (False, 0)
     stream.abort()
     assert await first == ABORTED
 
 
-@pytest.mark.parametrize("who", ["a listener", "another task"])
-async def test_a_cancellation_while_an_abort_hangs_up_is_not_lost_and_the_end_is_told(who):
+@pytest.mark.parametrize("aborted_by", ["a listener", "another task"])
+async def test_a_cancellation_during_the_close_of_an_abort_is_raised_and_the_end_is_reported(
+    aborted_by,
+):
     body = Body(text("a"), None, slow_to_close=True)
     stream = gateway(body).stream(ASK)
-    if who == "a listener":
+    if aborted_by == "a listener":
         stream.on("text", lambda event: stream.abort())
     reading = asyncio.create_task(names(stream))
-    await turns()
+    await run_other_tasks()
     stream.abort()
     await body.closing.wait()
     reading.cancel()
@@ -263,17 +264,17 @@ async def test_a_cancellation_while_an_abort_hangs_up_is_not_lost_and_the_end_is
     assert await names(stream) == ["abort", "end"]
 
 
-async def test_a_cancellation_and_an_abort_at_once_are_a_cancellation():
+async def test_a_cancellation_and_an_abort_at_the_same_time_raise_the_cancellation():
     stream = gateway(Body(text("a"), None)).stream(ASK)
     reading = asyncio.create_task(names(stream))
-    await turns()
+    await run_other_tasks()
     stream.abort()
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reading
 
 
-async def test_a_task_that_was_cancelled_before_may_read_on_and_be_aborted():
+async def test_a_task_that_was_cancelled_before_can_read_a_stream_and_be_aborted():
     stream = gateway(Body(text("a"), None)).stream(ASK)
 
     async def read():
@@ -283,14 +284,14 @@ async def test_a_task_that_was_cancelled_before_may_read_on_and_be_aborted():
             return await names(stream)
 
     reading = asyncio.create_task(read())
-    await turns()
+    await run_other_tasks()
     reading.cancel()
-    await turns()
+    await run_other_tasks()
     stream.abort()
     assert await reading == ABORTED
 
 
-async def test_a_time_limit_of_the_callers_own_hangs_up():
+async def test_a_timeout_of_the_caller_closes_the_connection():
     body = Body(text("a"), None)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01), gateway(body).stream(ASK) as stream:
@@ -300,7 +301,7 @@ async def test_a_time_limit_of_the_callers_own_hangs_up():
 
 @pytest.mark.parametrize("how", ["read to the end", "left early", "aborted"])
 async def test_no_task_is_left_behind(how, collect):
-    before = others()
+    before = other_tasks()
     body = Body(text("a"), text("b"), *END)
     async with gateway(body).stream(ASK) as stream:
         await (stream.final_message() if how == "read to the end" else stream.emitted("text"))
@@ -308,5 +309,5 @@ async def test_no_task_is_left_behind(how, collect):
             stream.abort()
             await stream.emitted("end")
     collect()
-    await turns()
-    assert (others(), body.closed) == (before, 1)
+    await run_other_tasks()
+    assert (other_tasks(), body.closed) == (before, 1)

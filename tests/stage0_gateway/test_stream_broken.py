@@ -1,4 +1,4 @@
-"""Streams whose connection breaks: the reply is complete, or the error says that it is not.
+"""Streams whose connection breaks: the reply is complete, or an error reports that it is not.
 
 A server may send text, arguments and token counts after the finish reason. So a finish reason alone
 does not make a reply complete: the end marker of the format does, or the proper end of the HTTP
@@ -116,8 +116,7 @@ def as_chunk(body):
 
 
 async def reply_over_tcp(model, network, body, *, ending, framing="chunked", timeouts=None):
-    """The reply, or the error, when a server sends this much of a stream and then ends the
-    connection so."""
+    """Return the reply or the error, after a server sends this part of a stream and ends the connection."""
 
     closed = asyncio.Event()
 
@@ -163,7 +162,7 @@ async def test_a_connection_that_breaks_before_the_end_marker_interrupts_the_rep
     complete = await reply_over_tcp(model, network, events, ending="proper end")
     for sent in range(len(events) - 2, len(events) + 1):
         reply = await reply_over_tcp(model, network, events[:sent], ending=ending)
-        if sent == len(events) and model != "gemini:m":  # whose format has no end marker
+        if sent == len(events) and model != "gemini:m":  # Gemini's format has no end marker
             assert reply == complete
         else:
             assert type(reply) is StreamInterrupted

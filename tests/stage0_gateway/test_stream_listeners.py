@@ -16,7 +16,7 @@ def chunks(*texts):
 
 
 class Body(httpx.AsyncByteStream):
-    """Gives its chunks one after the other, and others their turn before each."""
+    """Sends its chunks one by one, and lets other tasks run before each."""
 
     def __init__(self, chunks):
         self.chunks = chunks
@@ -43,7 +43,7 @@ BOTH_WAYS = pytest.mark.parametrize(
 
 
 @BOTH_WAYS
-async def test_only_the_events_that_are_named_are_given(at_once):
+async def test_only_events_with_the_given_names_are_delivered(at_once):
     stream = streaming("a", "b", at_once=at_once)
     names = [event.name async for event in stream.events("content_block_stop", "text", "end")]
     assert names == ["text", "text", "content_block_stop", "end"]
@@ -62,10 +62,10 @@ async def test_an_unknown_event_name_is_an_error_that_lists_the_names():
 
 
 @BOTH_WAYS
-async def test_watchers_at_the_same_time_each_see_all(at_once):
+async def test_concurrent_consumers_each_receive_all_events(at_once):
     stream = streaming(*"abc", at_once=at_once)
-    heard = []
-    stream.on("text", lambda event: heard.append(event.delta))
+    received = []
+    stream.on("text", lambda event: received.append(event.delta))
 
     async def everything():
         return [event.name async for event in stream]
@@ -73,28 +73,28 @@ async def test_watchers_at_the_same_time_each_see_all(at_once):
     texts, names, more, reply = await asyncio.gather(
         deltas(stream), everything(), deltas(stream), stream.final_message()
     )
-    assert (texts, more, heard, reply.content) == (list("abc"), list("abc"), list("abc"), "abc")
+    assert (texts, more, received, reply.content) == (list("abc"), list("abc"), list("abc"), "abc")
     assert names.count("text") == 3
     assert (names[0], names[-2:]) == ("connect", ["final_message", "end"])
 
 
-@pytest.mark.parametrize("who", ["the first", "the second"])
-async def test_a_watcher_that_leaves_takes_nothing_from_the_others(who):
+@pytest.mark.parametrize("leaving", ["the first", "the second"])
+async def test_a_consumer_that_leaves_takes_no_events_from_the_others(leaving):
     stream = streaming(*"abc")
     first, second = stream.events("text"), stream.events("text")
     seen = [(await anext(first)).delta, (await anext(second)).delta, (await anext(first)).delta]
-    leaves, stays = (first, second) if who == "the first" else (second, first)
-    await leaves.aclose()  # at this moment nothing waits for either of them
+    leaves, stays = (first, second) if leaving == "the first" else (second, first)
+    await leaves.aclose()  # neither of them waits at this moment
     assert (seen, [event.delta async for event in stays]) == (list("abb"), ["c"])
 
 
-async def test_whoever_comes_later_sees_what_is_still_to_come():
+async def test_a_late_consumer_receives_the_remaining_events():
     stream = streaming(*"abc")
     assert (await stream.emitted("text")).delta == "a"
     assert await deltas(stream) == ["b", "c"]
 
 
-async def test_a_watcher_that_is_slow_loses_nothing():
+async def test_a_slow_consumer_loses_no_event():
     stream = streaming(*"abc")
     slow = stream.events("text")
     assert (await anext(slow)).delta == "a"
@@ -103,57 +103,59 @@ async def test_a_watcher_that_is_slow_loses_nothing():
 
 
 @BOTH_WAYS
-async def test_a_listener_hears_each_event_of_its_name_until_it_is_taken_away(at_once):
+async def test_a_listener_receives_each_event_of_its_name_until_it_is_removed(at_once):
     stream = streaming(*"abc", at_once=at_once)
-    heard = []
+    received = []
 
     def listen(event):
-        heard.append(event.delta)
+        received.append(event.delta)
         if event.delta == "b":
             stream.off("text", listen)
 
     assert stream.on("text", listen) is stream
     await stream.final_message()
-    assert heard == ["a", "b"]
+    assert received == ["a", "b"]
 
 
-async def test_a_listener_may_be_added_while_the_stream_runs():
+async def test_a_listener_can_be_added_while_the_stream_runs():
     stream = streaming(*"abc")
-    heard = []
+    received = []
     stream.once(
         "text",
-        lambda first: stream.on("text", lambda event: heard.append((first.delta, event.delta))),
+        lambda first: stream.on("text", lambda event: received.append((first.delta, event.delta))),
     )
     await stream.final_message()
-    assert heard == [("a", "b"), ("a", "c")]
+    assert received == [("a", "b"), ("a", "c")]
 
 
-async def test_a_listener_that_is_wanted_once_hears_one_event():
+async def test_a_listener_that_is_added_with_once_receives_one_event():
     stream = streaming(*"abc")
-    heard = []
-    stream.once("text", heard.append).once("text", heard.append)
+    received = []
+    stream.once("text", received.append).once("text", received.append)
     await stream.final_message()
-    assert [event.delta for event in heard] == ["a", "a"]
+    assert [event.delta for event in received] == ["a", "a"]
 
 
-async def test_off_undoes_one_on_or_once():
+async def test_off_removes_one_registration_of_a_listener():
     stream = streaming(*"ab")
-    heard = []
-    stream.on("text", heard.append).once("text", heard.append).on("text", heard.append)
-    stream.off("text", heard.append).off("end", heard.append)
+    received = []
+    stream.on("text", received.append).once("text", received.append).on("text", received.append)
+    stream.off("text", received.append).off("end", received.append)
     await stream.final_message()
-    assert [event.delta for event in heard] == ["a", "a", "b"]
+    assert [event.delta for event in received] == ["a", "a", "b"]
     stream.off("text", print)
 
 
-async def test_a_listener_that_another_takes_away_at_its_last_event_breaks_nothing():
+async def test_a_listener_can_be_removed_by_another_listener_at_its_last_event():
     stream = streaming(*"ab")
-    heard = []
-    stream.on("text", lambda event: stream.off("text", heard.append)).once("text", heard.append)
+    received = []
+    stream.on("text", lambda event: stream.off("text", received.append)).once(
+        "text", received.append
+    )
     assert (await stream.final_message()).content == "ab"
 
 
-async def test_an_event_can_be_waited_for():
+async def test_emitted_waits_for_an_event():
     stream = streaming(*"ab")
     assert (await stream.emitted("text")).delta == "a"
     assert (await stream.emitted("final_message")).response == await stream.final_message()
@@ -162,7 +164,7 @@ async def test_an_event_can_be_waited_for():
 
 
 @BOTH_WAYS
-async def test_several_events_can_be_waited_for_at_once(at_once):
+async def test_several_tasks_can_wait_for_different_events(at_once):
     stream = streaming(*"ab", at_once=at_once)
     first, message, end = await asyncio.gather(
         stream.emitted("text"), stream.emitted("message"), stream.emitted("end")
@@ -170,7 +172,7 @@ async def test_several_events_can_be_waited_for_at_once(at_once):
     assert (first.delta, message.message.text, end.name) == ("a", "ab", "end")
 
 
-async def test_waiting_for_an_event_that_a_failure_prevents_raises_the_failure():
+async def test_waiting_for_an_event_raises_the_failure_that_prevents_it():
     transport = httpx.MockTransport(
         lambda request: httpx.Response(200, stream=Body(chunks("a")[:1]))
     )
@@ -179,33 +181,33 @@ async def test_waiting_for_an_event_that_a_failure_prevents_raises_the_failure()
         await stream.emitted("final_message")
 
 
-async def test_what_a_listener_raises_whoever_reads_gets_and_the_stream_goes_on():
+async def test_exceptions_from_a_listener_propagate_to_the_consumer_and_the_stream_continues():
     stream = streaming(*"ab")
-    heard = []
+    received = []
 
-    def stumble(event):
+    def fail(event):
         raise ZeroDivisionError(event.delta)
 
-    stream.once("text", stumble).on("text", heard.append)
+    stream.once("text", fail).on("text", received.append)
     with pytest.raises(ZeroDivisionError, match="a"):
         await stream.final_message()
-    assert [event.delta for event in heard] == ["a"]
+    assert [event.delta for event in received] == ["a"]
     assert (await stream.final_message()).content == "ab"
-    assert [event.delta for event in heard] == ["a", "b"]
+    assert [event.delta for event in received] == ["a", "b"]
 
 
 @BOTH_WAYS
-async def test_what_a_listener_raises_costs_the_others_no_event(at_once):
+async def test_an_exception_from_a_listener_costs_other_consumers_no_event(at_once):
     stream = streaming(*"ab", at_once=at_once)
-    heard = []
+    received = []
 
-    def stumble(event):
+    def fail(event):
         raise ZeroDivisionError
 
-    stream.once("text", stumble).on("text", heard.append)
+    stream.once("text", fail).on("text", received.append)
     watching = asyncio.create_task(deltas(stream))
     with pytest.raises(ZeroDivisionError):
         await stream.emitted("end")
     assert (await stream.final_message()).content == "ab"
     assert await watching == ["a", "b"]
-    assert [event.delta for event in heard] == ["a", "b"]
+    assert [event.delta for event in received] == ["a", "b"]

@@ -1,5 +1,4 @@
-"""Where the tests of the stores keep journals: in memory, in a file, in a PostgreSQL database of
-their own."""
+"""Stores for the tests: in memory, in a file, and in a PostgreSQL database."""
 
 import importlib.util
 import os
@@ -35,7 +34,7 @@ def postgres():
 
 @pytest.fixture
 async def dsn(postgres, monkeypatch):
-    """Leads to a fresh schema."""
+    """The address of a fresh schema."""
     import asyncpg
 
     for name in [*os.environ]:
@@ -50,7 +49,7 @@ async def dsn(postgres, monkeypatch):
 
 @pytest.fixture
 async def server(dsn):
-    """A connection of our own, to look behind a store."""
+    """A separate connection, to inspect the database behind a store."""
     import asyncpg
 
     connection = await asyncpg.connect(dsn)
@@ -60,18 +59,18 @@ async def server(dsn):
 
 @pytest.fixture
 def tables(server):
-    """`await tables()` names the tables there are."""
+    """`await tables()` returns the names of the existing tables."""
 
-    async def named():
+    async def existing():
         query = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema ORDER BY 1"
         return [name for (name,) in await server.fetch(query)]
 
-    return named
+    return existing
 
 
 @pytest.fixture
 def failure():
-    """`await failure(store)` gives what a store says when it cannot be used."""
+    """`await failure(store)` returns the error of a store that cannot be used."""
 
     async def raised(store):
         with pytest.raises(StoreFailed) as caught:
@@ -88,20 +87,20 @@ def kind(request):
 
 
 @pytest.fixture
-def place(kind, request):
-    """`place()` gives a store; all of them keep their journals in the same place."""
+def open_store(kind, request):
+    """`open_store()` returns a new store; all of them share the same journals."""
     if kind == "memory":
-        only = MemoryStore()
-        return lambda: only
+        shared = MemoryStore()
+        return lambda: shared
     if kind == "sqlite":
         path = request.getfixturevalue("tmp_path") / "sessions.sqlite"
         return lambda: SqliteStore(path)
-    leads_there = request.getfixturevalue("dsn")
-    return lambda: PostgresStore(leads_there, connections=4)
+    address = request.getfixturevalue("dsn")
+    return lambda: PostgresStore(address, connections=4)
 
 
 @pytest.fixture
-async def store(place):
-    opened = place()
+async def store(open_store):
+    opened = open_store()
     yield opened
     await opened.aclose()

@@ -29,7 +29,7 @@ async def test_a_session_begins_with_its_system_prompt():
     assert (await engine.history("s")).messages == (Message.system("be brief"),)
 
 
-async def test_a_session_without_a_name_gets_one_of_its_own():
+async def test_a_session_without_an_id_gets_a_unique_id():
     engine = ContextEngine()
     first, second = await engine.create_session(), await engine.create_session()
     assert first != second
@@ -37,7 +37,7 @@ async def test_a_session_without_a_name_gets_one_of_its_own():
     assert (await engine.history(second)).messages == ()
 
 
-async def test_messages_are_only_added_and_the_journals_length_comes_back():
+async def test_add_message_appends_the_message_and_returns_the_length_of_the_journal():
     engine = ContextEngine()
     await engine.create_session("s", system_prompt="be brief")
     before = await engine.history("s")
@@ -90,7 +90,7 @@ async def test_a_message_may_be_a_mapping():
 
 
 @pytest.mark.parametrize("wrong", [{"content": "hi"}, {"role": "boss"}, "hi", None])
-async def test_what_is_no_message_is_refused_and_not_kept(wrong):
+async def test_an_invalid_message_is_rejected_and_not_stored(wrong):
     engine = ContextEngine()
     await engine.create_session("s")
     with pytest.raises(ValueError, match=r"message|role"):
@@ -98,7 +98,7 @@ async def test_what_is_no_message_is_refused_and_not_kept(wrong):
     assert (await engine.history("s")).messages == ()
 
 
-async def test_an_id_that_is_taken_is_refused_with_what_to_do():
+async def test_an_existing_session_id_is_rejected_with_advice():
     engine = ContextEngine()
     await engine.create_session("s", system_prompt="be brief")
     with pytest.raises(SessionExists, match=r"'s' exists already\. Use it or choose another id"):
@@ -106,7 +106,7 @@ async def test_an_id_that_is_taken_is_refused_with_what_to_do():
     assert (await engine.history("s")).messages == (Message.system("be brief"),)
 
 
-async def test_an_unknown_session_is_refused_with_the_sessions_there_are():
+async def test_an_unknown_session_raises_an_error_that_lists_the_existing_sessions():
     engine = ContextEngine()
     await engine.create_session("here")
     text = "Unknown session 'gone'. Sessions: 'here'. Create one with create_session()."
@@ -120,7 +120,7 @@ async def test_an_unknown_session_is_refused_with_the_sessions_there_are():
         assert str(caught.value) == text
 
 
-async def test_without_a_window_everything_is_sent():
+async def test_without_a_window_all_messages_are_sent():
     engine = ContextEngine()
     await engine.create_session("s")
     for _ in range(100):
@@ -128,7 +128,7 @@ async def test_without_a_window_everything_is_sent():
     assert await engine.messages_for_request("s", reserve_tokens=10**9) == [HI] * 100
 
 
-async def test_a_window_counts_with_the_engines_counter_and_leaves_the_reserve_free():
+async def test_a_window_uses_the_token_counter_of_the_engine_and_leaves_the_reserve_free():
     engine = ContextEngine(window=KeepSystemAndRecent(max_tokens=27), token_counter=Letters())
     await engine.create_session("s", system_prompt="x")
     await engine.add_message("s", HI)
@@ -143,7 +143,7 @@ async def test_a_window_counts_with_the_engines_counter_and_leaves_the_reserve_f
         await engine.messages_for_request("s", reserve_tokens=15)
 
 
-async def test_a_session_has_one_transcript_whoever_asks():
+async def test_the_engine_returns_the_same_transcript_of_a_session_every_time():
     engine = ContextEngine()
     await engine.create_session("s")
     assert engine.transcript("s") is engine.transcript("s")
@@ -151,7 +151,7 @@ async def test_a_session_has_one_transcript_whoever_asks():
     assert await engine.messages_for_request("s") == [HI]
 
 
-async def test_two_engines_on_one_store_see_each_others_messages():
+async def test_two_engines_with_one_store_read_each_others_messages():
     store = MemoryStore()
     one, other = ContextEngine(store=store), ContextEngine(store=store)
     await one.create_session("s")
@@ -162,19 +162,19 @@ async def test_two_engines_on_one_store_see_each_others_messages():
     )
 
 
-class Sized(MemoryStore):
+class SizedStore(MemoryStore):
     def __len__(self):
         return len(self._journals)
 
 
-async def test_an_empty_store_that_knows_its_length_is_used():
-    store = Sized()
+async def test_an_empty_store_with_a_length_of_zero_is_used():
+    store = SizedStore()
     await ContextEngine(store=store).create_session("s")
     assert await store.read("s") == []
 
 
-class Noted(MemoryStore):
-    """Remembers what it was asked to write, and that it was closed."""
+class RecordingStore(MemoryStore):
+    """Records the writes, and whether the store was closed."""
 
     def __init__(self):
         super().__init__()
@@ -193,28 +193,28 @@ class Noted(MemoryStore):
         self.closed = True
 
 
-async def test_a_session_and_its_system_prompt_are_made_in_one_step():
-    store = Noted()
+async def test_create_session_writes_the_session_and_its_system_prompt_in_one_step():
+    store = RecordingStore()
     await ContextEngine(store=store).create_session("s", system_prompt="be brief")
     assert store.written == [("create", 1)]
 
 
 @pytest.mark.parametrize("wrong", ["a\0b", "half \ud83d"])
-async def test_an_id_that_no_file_could_hold_is_refused(wrong):
+async def test_a_session_id_that_a_file_cannot_store_is_rejected(wrong):
     engine = ContextEngine()
     with pytest.raises(ValueError, match="session id"):
         await engine.create_session(wrong)
     assert await engine.sessions() == []
 
 
-async def test_the_engine_closes_its_store_at_the_end_of_the_block():
-    store = Noted()
+async def test_the_engine_closes_its_store_at_the_end_of_an_async_with_block():
+    store = RecordingStore()
     async with ContextEngine(store=store) as engine:
         assert not store.closed
         await engine.create_session("s")
     assert store.closed
     with pytest.raises(KeyError):
-        async with ContextEngine(store=(failing := Noted())):
+        async with ContextEngine(store=(failing := RecordingStore())):
             raise KeyError
     assert failing.closed
 
@@ -223,7 +223,7 @@ async def test_the_engine_closes_its_store_at_the_end_of_the_block():
 # --------------------------------------------------------------------------------------------
 
 
-async def test_sessions_are_listed_with_the_one_that_was_written_to_last_first():
+async def test_sessions_are_listed_by_their_last_write_with_the_newest_first():
     engine = ContextEngine()
     for session_id in ("a", "b", "c"):
         await engine.create_session(session_id)
@@ -235,7 +235,7 @@ async def test_sessions_are_listed_with_the_one_that_was_written_to_last_first()
     ]
 
 
-async def test_a_deleted_session_is_gone_and_its_name_is_free_for_another():
+async def test_the_id_of_a_deleted_session_can_be_used_for_a_new_session():
     engine = ContextEngine()
     await engine.create_session("s", system_prompt="be brief")
     await engine.add_message("s", HI)
@@ -250,7 +250,7 @@ async def test_a_deleted_session_is_gone_and_its_name_is_free_for_another():
     assert await engine.get_summary("s") is None
 
 
-async def test_nothing_of_a_deleted_session_stays_in_memory(collect):
+async def test_the_transcript_of_a_deleted_session_is_released_from_memory(collect):
     engine = ContextEngine()
     await engine.create_session("s")
     transcript = weakref.ref(engine.transcript("s"))
@@ -259,14 +259,14 @@ async def test_nothing_of_a_deleted_session_stays_in_memory(collect):
     assert transcript() is None
 
 
-async def test_what_is_not_there_is_not_deleted_and_not_exported():
+async def test_deleting_or_exporting_an_unknown_session_raises_an_error():
     engine = ContextEngine()
     for ask in (engine.delete_session("s"), engine.export_session("s")):
         with pytest.raises(SessionNotFound):
             await ask
 
 
-async def test_a_session_is_taken_from_one_engine_to_another():
+async def test_an_exported_session_can_be_imported_into_another_engine():
     one, other = ContextEngine(), ContextEngine()
     await one.create_session("s", system_prompt="be brief")
     await one.add_message("s", HI)
@@ -280,11 +280,11 @@ async def test_a_session_is_taken_from_one_engine_to_another():
         assert await other.messages_for_request(session_id) == await one.messages_for_request("s")
 
 
-# ---- transcripts that are let go
+# ---- transcripts that are released from memory
 # -------------------------------------------------------------------------
 
 
-async def test_only_the_sessions_that_were_used_last_stay_in_memory(collect):
+async def test_only_the_most_recently_used_transcripts_stay_in_memory(collect):
     engine = ContextEngine()
     transcripts = []
     for number in range(MAX_TRANSCRIPTS + 10):
@@ -299,7 +299,7 @@ async def test_only_the_sessions_that_were_used_last_stay_in_memory(collect):
     assert await engine.messages_for_request("5") == [Message.user("message 5")]
 
 
-async def test_a_transcript_that_somebody_uses_stays_the_same_however_many_others_there_are():
+async def test_a_transcript_in_use_stays_the_same_object_when_many_others_are_opened():
     engine = ContextEngine()
     await engine.create_session("s")
     transcript = engine.transcript("s")
@@ -311,17 +311,23 @@ async def test_a_transcript_that_somebody_uses_stays_the_same_however_many_other
 # ---- the summary
 # -----------------------------------------------------------------------------------------
 
-TOLD = Message.system("Summary of the conversation before the messages that follow:\nthey met")
+SUMMARY_MESSAGE = Message.system(
+    "Summary of the conversation before the messages that follow:\nthey met"
+)
 
 
-async def test_a_summary_is_a_system_message_behind_the_others_until_it_is_taken_back():
+async def test_a_summary_is_sent_as_the_last_system_message_until_it_is_removed():
     engine = ContextEngine()
     await engine.create_session("s", system_prompt="be brief")
     await engine.add_message("s", HI)
     assert await engine.get_summary("s") is None
     await engine.set_summary("s", "they met")
     assert await engine.get_summary("s") == "they met"
-    assert await engine.messages_for_request("s") == [Message.system("be brief"), TOLD, HI]
+    assert await engine.messages_for_request("s") == [
+        Message.system("be brief"),
+        SUMMARY_MESSAGE,
+        HI,
+    ]
     assert await engine.messages_for_request("s", include_summary=False) == [
         Message.system("be brief"),
         HI,
@@ -332,29 +338,29 @@ async def test_a_summary_is_a_system_message_behind_the_others_until_it_is_taken
     assert await engine.messages_for_request("s") == [Message.system("be brief"), HI]
 
 
-async def test_a_summary_counts_in_the_window():
-    budget = len(TOLD.text) + 4 + 6
+async def test_a_summary_counts_towards_the_limit_of_the_window():
+    budget = len(SUMMARY_MESSAGE.text) + 4 + 6
     engine = ContextEngine(window=KeepSystemAndRecent(max_tokens=budget), token_counter=Letters())
     await engine.create_session("s")
     await engine.add_message("s", HI)
     await engine.set_summary("s", "they met")
-    assert await engine.messages_for_request("s") == [TOLD, HI]
+    assert await engine.messages_for_request("s") == [SUMMARY_MESSAGE, HI]
     with pytest.raises(WindowTooSmall):
         await engine.messages_for_request("s", reserve_tokens=1)
 
 
-async def test_a_summary_of_an_unknown_session_is_refused():
+async def test_reading_or_setting_the_summary_of_an_unknown_session_raises_an_error():
     engine = ContextEngine()
     for ask in (engine.set_summary("s", "x"), engine.set_summary("s", ""), engine.get_summary("s")):
         with pytest.raises(SessionNotFound):
             await ask
 
 
-# ---- what else is reached from here
+# ---- other methods of the engine
 # ----------------------------------------------------------------------
 
 
-async def test_an_explanation_names_every_message_also_those_that_were_not_read_for_the_request():
+async def test_an_explanation_lists_every_message_including_those_not_read_for_the_request():
     engine = ContextEngine(window=KeepSystemAndRecent(max_messages=2))
     await engine.create_session("s")
     for number in range(500):
@@ -368,19 +374,19 @@ async def test_an_explanation_names_every_message_also_those_that_were_not_read_
     ]
 
 
-async def test_what_a_server_reported_scales_the_next_window():
+async def test_the_reported_usage_scales_the_next_window():
     engine = ContextEngine(window=KeepSystemAndRecent(max_tokens=30), token_counter=Letters())
     await engine.create_session("s")
     for message in (HI, HELLO, MORE):
         await engine.add_message("s", message)
     assert await engine.messages_for_request("s") == [HI, HELLO, MORE]
-    engine.report_usage("s", Usage(input_tokens=46))  # we took it for 23
+    engine.report_usage("s", Usage(input_tokens=46))  # the engine counted 23
     assert await engine.messages_for_request("s") == [MORE]
     engine.report_usage("s", None)
     assert await engine.messages_for_request("s") == [MORE]
 
 
-async def test_a_broken_history_is_repaired_and_said_what_was_wrong():
+async def test_repair_history_repairs_a_broken_history_and_returns_its_problems():
     engine = ContextEngine()
     await engine.create_session("s")
     await engine.add_message("s", Message.assistant("", [ToolCall("a", "f")]))
@@ -397,7 +403,7 @@ async def test_a_broken_history_is_repaired_and_said_what_was_wrong():
     ]
 
 
-async def test_details_are_kept_with_their_results_and_shown_to_no_model(tmp_path):
+async def test_details_are_stored_with_tool_results_and_never_sent_to_the_model(tmp_path):
     calls = Message.assistant("", [ToolCall("a", "f"), ToolCall("b", "f")])
     records = [
         MessageRecord(calls),
@@ -420,21 +426,21 @@ async def test_details_are_kept_with_their_results_and_shown_to_no_model(tmp_pat
         await ContextEngine().details("s")
 
 
-async def test_what_no_file_could_hold_is_refused_as_details_in_memory_too():
+async def test_details_that_are_not_json_are_rejected_by_a_memory_store_too():
     engine = ContextEngine()
     await engine.create_session("s")
     with pytest.raises(ValueError, match="cannot be written as JSON"):
         await engine.transcript("s").append(MessageRecord(Message.user("hi"), {"log": object()}))
 
 
-async def test_the_engines_variables_are_kept_in_its_sessions():
+async def test_variables_of_the_engine_are_stored_in_its_sessions():
     engine = ContextEngine()
     await engine.create_session("s")
     id = await engine.variables.put("s", {"long": "text"})
     assert await engine.variables.get("s", id) == {"long": "text"}
 
 
-async def test_compaction_is_reached_from_the_engine():
+async def test_compact_replaces_the_old_messages_of_a_session_with_a_summary():
     async def chat(messages):
         return ChatResponse(Message.assistant("they met"), "stop")
 
@@ -444,20 +450,24 @@ async def test_compaction_is_reached_from_the_engine():
         await engine.add_message("s", message)
     compaction = await engine.compact("s", chat)
     assert (compaction.done, compaction.summarized) == (True, 2)
-    assert await engine.messages_for_request("s") == [TOLD, MORE]
+    assert await engine.messages_for_request("s") == [SUMMARY_MESSAGE, MORE]
 
 
-async def test_another_engine_goes_on_with_what_is_in_the_file(tmp_path):
+async def test_another_engine_continues_a_session_from_its_file(tmp_path):
     async with ContextEngine(store=SqliteStore(tmp_path / "s.db")) as engine:
         await engine.create_session("s", system_prompt="be brief")
         await engine.add_message("s", HI)
         await engine.set_summary("s", "they met")
     async with ContextEngine(store=SqliteStore(tmp_path / "s.db")) as engine:
-        assert await engine.messages_for_request("s") == [Message.system("be brief"), TOLD, HI]
+        assert await engine.messages_for_request("s") == [
+            Message.system("be brief"),
+            SUMMARY_MESSAGE,
+            HI,
+        ]
         assert [each.id for each in await engine.sessions()] == ["s"]
 
 
-async def test_runs_on_a_session_that_is_begun_anew_share_one_lock_with_those_before():
+async def test_a_session_that_is_deleted_and_recreated_keeps_the_lock_of_its_transcript():
     engine = ContextEngine()
     await engine.create_session("s")
     transcript = engine.transcript("s")
@@ -466,17 +476,17 @@ async def test_runs_on_a_session_that_is_begun_anew_share_one_lock_with_those_be
     assert engine.transcript("s") is transcript
 
 
-def test_a_path_is_no_store_and_the_text_says_what_is():
+def test_a_path_instead_of_a_store_raises_an_error_that_suggests_sqlite_store():
     with pytest.raises(ValueError, match=r"such as SqliteStore\('sessions\.db'\), not a path"):
         ContextEngine(store="sessions.db")
 
 
-async def test_a_session_id_that_is_no_text_is_refused():
+async def test_a_session_id_that_is_not_text_is_rejected():
     with pytest.raises(ValueError, match="A session id is text, not int"):
         await ContextEngine().create_session(42)
 
 
-async def test_a_summary_that_is_taken_back_with_none_is_gone():
+async def test_setting_the_summary_to_none_removes_it():
     engine = ContextEngine()
     await engine.create_session("s")
     await engine.set_summary("s", "They met.")

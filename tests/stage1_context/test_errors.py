@@ -22,11 +22,11 @@ from stage1_context import (
         (VariableNotFound, LookupError),
     ],
 )
-def test_an_error_is_caught_as_the_stages_own_and_as_pythons(error, builtin):
+def test_an_error_is_a_context_error_and_a_builtin_exception(error, builtin):
     assert issubclass(error, ContextError)
     assert issubclass(error, builtin)
 
 
 @pytest.mark.parametrize("error", [SessionConflict, StoreFailed])
-def test_what_trying_again_may_mend_is_not_taken_for_a_wrong_value(error):
+def test_errors_that_a_retry_may_fix_are_neither_value_errors_nor_lookup_errors(error):
     assert not issubclass(error, ValueError | LookupError)

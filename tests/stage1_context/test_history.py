@@ -39,11 +39,11 @@ HISTORY = MessageHistory(ALL)
         (list(HISTORY), ALL),
     ],
 )
-def test_questions_are_answered_oldest_first(answer, expected):
+def test_queries_return_messages_oldest_first(answer, expected):
     assert answer == expected
 
 
-def test_a_history_is_a_copy_of_what_it_was_made_of():
+def test_a_history_copies_its_messages():
     messages = [FIRST]
     history = MessageHistory(messages)
     messages.append(SECOND)
@@ -51,15 +51,15 @@ def test_a_history_is_a_copy_of_what_it_was_made_of():
     assert history.messages == (FIRST,)
 
 
-def test_a_history_survives_json():
+def test_a_history_is_restored_from_json():
     assert MessageHistory.from_json(HISTORY.to_json()).messages == HISTORY.messages
 
 
-def test_saved_text_stays_readable():
+def test_json_keeps_non_ascii_text_readable():
     assert "北京" in MessageHistory([Message.user("北京")]).to_json()
 
 
-def test_half_a_letter_can_be_saved_to_a_file():
+def test_a_lone_surrogate_can_be_saved_to_a_file():
     history = MessageHistory([Message.user("北京 \ud83d")])
     assert (
         MessageHistory.from_json(history.to_json().encode().decode()).messages == history.messages
@@ -67,7 +67,7 @@ def test_half_a_letter_can_be_saved_to_a_file():
 
 
 @pytest.mark.parametrize("value", [math.nan, object(), {(1, 2): 3}])
-def test_what_json_cannot_hold_is_a_value_error(value):
+def test_a_message_that_is_not_json_raises_a_value_error(value):
     with pytest.raises(ValueError, match=r"JSON|keys must be"):
         MessageHistory([Message.user((JsonPart(value),))]).to_json()
 
@@ -83,13 +83,13 @@ def test_what_json_cannot_hold_is_a_value_error(value):
         ('[{"role": "user", "content": 5}]', "text or parts, not int"),
     ],
 )
-def test_text_that_is_no_history_is_a_value_error(text, why):
+def test_an_invalid_history_raises_a_value_error(text, why):
     with pytest.raises(ValueError, match=why):
         MessageHistory.from_json(text)
 
 
 @pytest.mark.parametrize("text", ["[1]", "[null]", '[{"role": "assistant", "tool_calls": [1]}]'])
-def test_a_list_of_something_else_is_a_value_error(text):
+def test_a_list_with_other_values_than_messages_raises_a_value_error(text):
     with pytest.raises(ValueError, match=r"message|call"):
         MessageHistory.from_json(text)
 
@@ -140,7 +140,7 @@ def calling(*ids):
         "all at once",
     ],
 )
-def test_every_break_of_one_call_one_result_is_named(messages, problems):
+def test_check_history_names_every_call_that_does_not_have_exactly_one_result(messages, problems):
     assert MessageHistory(messages).check_history() == problems
 
 
@@ -160,7 +160,7 @@ def test_a_message_between_a_call_and_its_result_is_a_problem(between, role):
     ]
 
 
-def test_an_id_on_a_message_that_is_no_result_answers_nothing():
+def test_a_call_id_on_a_message_that_is_not_a_result_is_ignored():
     history = MessageHistory([calling("a"), Message("user", "here", tool_call_id="a")])
     assert history.check_history() == [
         "user message between a call and its result: a",

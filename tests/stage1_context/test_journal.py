@@ -52,8 +52,8 @@ RECORDS = {
         Message.tool("22", "a"), {"log": ["x", 1, None, "\ud83d"]}
     ),
     "details that are false": MessageRecord(Message.tool("22", "a"), False),
-    "half a letter": MessageRecord(Message.user("cut \ud83d")),
-    "half a letter beside a whole one": MessageRecord(Message.user("北京 \ude00 😀")),
+    "lone surrogate": MessageRecord(Message.user("cut \ud83d")),
+    "lone surrogate beside a whole character": MessageRecord(Message.user("北京 \ude00 😀")),
     "zero character": MessageRecord(Message.user("a\0b")),
     "call started": CallStartedRecord("a", "f"),
     "call finished": CallFinishedRecord("a", "completed"),
@@ -62,7 +62,7 @@ RECORDS = {
     ),
     "approval pending": ApprovalPendingRecord("a", "f", '{"x": 1}'),
     "summary": SummaryRecord("They talked about 北京.", 7),
-    "summary taken back": SummaryRecord(""),
+    "removed summary": SummaryRecord(""),
     "repair": RepairRecord(
         ((1, Message.tool("gone", "a", is_error=True)), (1, Message.user(PARTS))), (2, 3)
     ),
@@ -87,19 +87,19 @@ json_values = st.recursive(
 
 
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS)
-def test_a_record_survives_json(record):
+def test_a_record_is_restored_from_json(record):
     assert record_from_json(record_to_json(record)) == record
 
 
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS)
-def test_every_record_becomes_one_line_that_a_file_takes(record):
+def test_every_record_is_one_line_of_encodable_json(record):
     text = record_to_json(record)
     assert "\n" not in text
     assert "\0" not in text
     assert text.encode().decode() == text
 
 
-def test_every_kind_is_among_the_records_that_were_tried():
+def test_the_records_above_include_every_kind():
     with pytest.raises(ValueError, match="this version knows") as caught:
         record_from_json("{}")
     known = str(caught.value).rpartition("knows ")[2].rstrip(".").split(", ")
@@ -107,7 +107,7 @@ def test_every_kind_is_among_the_records_that_were_tried():
 
 
 @given(json_values, st.text(st.characters(), max_size=20), st.integers())
-def test_any_value_text_and_number_survives(value, text, number):
+def test_records_with_any_value_text_and_number_are_restored_from_json(value, text, number):
     message = Message.assistant(text, [ToolCall("a", "f", text or "{}")], raw_text=text or None)
     repair = RepairRecord(((number, message),), (number,))
     for record in (
@@ -119,7 +119,7 @@ def test_any_value_text_and_number_survives(value, text, number):
         assert record_from_json(record_to_json(record)) == record
 
 
-def test_a_saved_record_says_its_kind_and_leaves_out_what_a_message_has_by_default():
+def test_a_record_as_json_has_its_kind_and_omits_default_fields():
     assert [
         json.loads(record_to_json(each))
         for each in (RECORDS["system message"], CallStartedRecord("a", "f"))
@@ -132,7 +132,7 @@ def test_a_saved_record_says_its_kind_and_leaves_out_what_a_message_has_by_defau
     )
 
 
-def test_details_are_a_field_of_their_own_that_older_journals_do_not_have():
+def test_details_are_an_optional_field():
     record = MessageRecord(Message.tool("22", "a"), {"log": "x"})
     text = record_to_json(record)
     assert json.loads(text).pop("details") == {"log": "x"}
@@ -141,22 +141,22 @@ def test_details_are_a_field_of_their_own_that_older_journals_do_not_have():
     assert "log" not in repr(record)
 
 
-def test_system_messages_and_calls_are_kinds_of_their_own():
+def test_system_messages_and_calls_have_their_own_record_kinds():
     call = Message.assistant("", [ToolCall("a", "f")])
-    said = [
+    messages = [
         Message.system(""),
         Message.user(""),
         Message.assistant(""),
         call,
         Message.tool("", "a"),
     ]
-    kinds = [MessageRecord(each).kind for each in said]
+    kinds = [MessageRecord(each).kind for each in messages]
     assert kinds == ["system", "message", "message", "call", "message"]
     assert set(VIEW_KINDS) == {"message", "call", *CONTROL_KINDS}
 
 
 @pytest.mark.parametrize(
-    ("plain", "why"),
+    ("data", "reason"),
     [
         (
             {"role": "user", "content": "hi"},
@@ -185,13 +185,13 @@ def test_system_messages_and_calls_are_kinds_of_their_own():
         ({"kind": "repair", "hidden": None}, "Invalid 'repair' record"),
     ],
 )
-def test_what_is_no_record_is_refused_with_what_is_wrong(plain, why):
-    with pytest.raises(ValueError, match=why):
-        record_from_json(json.dumps(plain))
+def test_an_invalid_record_raises_an_error_with_the_reason(data, reason):
+    with pytest.raises(ValueError, match=reason):
+        record_from_json(json.dumps(data))
 
 
 @pytest.mark.parametrize("text", ["", "{", "no", '{"kind": "variable", "value": ' + "[" * 200_000])
-def test_text_that_is_no_json_is_a_value_error(text):
+def test_invalid_json_raises_a_value_error(text):
     with pytest.raises(ValueError, match="A journal record must be JSON text: "):
         record_from_json(text)
 
@@ -234,14 +234,14 @@ for _ in range(200_000):
         "in a repair",
     ],
 )
-def test_what_json_cannot_hold_is_a_value_error_that_names_the_kind(record):
+def test_a_record_that_is_not_json_raises_a_value_error_that_names_its_kind(record):
     with pytest.raises(
         ValueError, match=f"This {record.kind!r} record cannot be written as JSON: "
     ):
         record_to_json(record)
 
 
-def test_a_mapping_without_end_in_a_message_is_a_value_error():
+def test_a_circular_mapping_in_a_message_raises_a_value_error():
     circle = {}
     circle["again"] = circle
     with pytest.raises(ValueError, match="This 'message' record cannot be written as JSON: "):
@@ -249,7 +249,7 @@ def test_a_mapping_without_end_in_a_message_is_a_value_error():
 
 
 @pytest.mark.parametrize("call", [ToolCall("", "f"), ToolCall("a", "")])
-def test_a_call_without_an_id_or_a_name_is_kept_as_the_model_wrote_it(call):
+def test_a_call_without_an_id_or_a_name_is_stored_unchanged(call):
     record = MessageRecord(Message.assistant("", [call]))
     assert record_from_json(record_to_json(record)) == record
 

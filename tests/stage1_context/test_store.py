@@ -1,5 +1,4 @@
-"""What every store promises, asked of each: in memory, in a SQLite file, in a PostgreSQL
-database."""
+"""Behavior that every store must provide, tested with each: in memory, SQLite, PostgreSQL."""
 
 import asyncio
 from contextlib import suppress
@@ -30,18 +29,18 @@ from stage1_context.store import MemoryStore, SessionInfo, run_shielded
 AT_ONCE = 32
 
 
-def said(text):
+def user_record(text):
     return MessageRecord(Message.user(text))
 
 
-ONE, TWO, THREE = map(said, ("one", "two", "three"))
+ONE, TWO, THREE = map(user_record, ("one", "two", "three"))
 SYSTEM = MessageRecord(Message.system("Be brief."))
 
-# ---- beginning, adding, reading
+# ---- creating, appending, reading
 # --------------------------------------------------------------------------
 
 
-async def test_a_journal_grows_and_says_how_long_it_is(store):
+async def test_append_returns_the_length_of_the_journal(store):
     await store.create("s")
     assert (await store.info("s")).records == 0
     assert await store.append("s", ONE) == 1
@@ -51,7 +50,7 @@ async def test_a_journal_grows_and_says_how_long_it_is(store):
     assert await store.read("s") == [(0, ONE), (1, TWO), (2, THREE)]
 
 
-async def test_a_journal_may_begin_with_records(store):
+async def test_a_session_can_be_created_with_records(store):
     await store.create("s", SYSTEM, ONE)
     assert await store.append("s", TWO) == 3
     assert await store.read("s") == [(0, SYSTEM), (1, ONE), (2, TWO)]
@@ -64,15 +63,15 @@ RANGES = {
     "in between": ((1, 3), [1, 2]),
     "nothing": ((2, 2), []),
     "an end before the start": ((3, 1), []),
-    "an end behind the last": ((1, 99), [1, 2, 3]),
-    "a start behind the last": ((4,), []),
-    "far behind the last": ((2**70, 2**80), []),
+    "an end after the last": ((1, 99), [1, 2, 3]),
+    "a start after the last": ((4,), []),
+    "far after the last": ((2**70, 2**80), []),
     "up to very far": ((3, 2**80), [3]),
 }
 
 
 @pytest.mark.parametrize(("given", "found"), RANGES.values(), ids=RANGES)
-async def test_a_part_of_a_journal_is_read_with_its_indices(store, given, found):
+async def test_a_range_of_a_journal_is_read_with_its_indices(store, given, found):
     records = [SYSTEM, ONE, TWO, THREE]
     await store.create("s", *records)
     assert await store.read("s", *given) == [(index, records[index]) for index in found]
@@ -81,28 +80,28 @@ async def test_a_part_of_a_journal_is_read_with_its_indices(store, given, found)
 KINDS = {
     "one": (["message"], [1, 3]),
     "two": ({"system", "summary"}, [0, 2]),
-    "one that is not there": (("variable",), []),
-    "one that nobody knows": (["'; DROP TABLE session; --"], []),
+    "one without records": (("variable",), []),
+    "an unknown kind": (["'; DROP TABLE session; --"], []),
     "none": ((), []),
 }
 
 
 @pytest.mark.parametrize(("kinds", "found"), KINDS.values(), ids=KINDS)
-async def test_records_of_some_kinds_are_read_with_their_indices(store, kinds, found):
+async def test_records_can_be_filtered_by_kind_and_are_read_with_their_indices(store, kinds, found):
     records = [SYSTEM, ONE, SummaryRecord("short"), TWO]
     await store.create("s", *records)
     assert await store.read("s", kinds=kinds) == [(index, records[index]) for index in found]
     assert await store.read("s", 2, 3, kinds=kinds) == [(2, records[2])] * (2 in found)
 
 
-async def test_journals_are_kept_apart(store):
+async def test_journals_of_different_sessions_are_separate(store):
     await store.create("a", ONE)
     await store.create("b")
     await store.append("a", TWO)
     assert (await store.read("a"), await store.read("b")) == ([(0, ONE), (1, TWO)], [])
 
 
-async def test_what_is_handed_out_is_a_copy(store):
+async def test_read_returns_a_copy(store):
     await store.create("s", ONE)
     (await store.read("s")).append((1, TWO))
     assert await store.read("s") == [(0, ONE)]
@@ -122,25 +121,25 @@ STRANGE = {
 }
 
 
-async def test_strange_ids_are_ids_like_others(store):
+async def test_session_ids_may_contain_any_characters(store):
     for id in STRANGE.values():
-        await store.create(id, said(id))
+        await store.create(id, user_record(id))
         await store.append(id, ONE)
     assert [await store.read(id) for id in STRANGE.values()] == [
-        [(0, said(id)), (1, ONE)] for id in STRANGE.values()
+        [(0, user_record(id)), (1, ONE)] for id in STRANGE.values()
     ]
     assert {each.id for each in await store.sessions()} == {*STRANGE.values()}
 
 
-async def test_ids_that_look_alike_are_different(store):
+async def test_similar_session_ids_are_different_sessions(store):
     ids = ["a", "A", "a ", "é", "e\u0301", "ａ"]
     for id in ids:
-        await store.create(id, said(id))
-    assert [await store.read(id) for id in ids] == [[(0, said(id))] for id in ids]
+        await store.create(id, user_record(id))
+    assert [await store.read(id) for id in ids] == [[(0, user_record(id))] for id in ids]
 
 
 @pytest.mark.parametrize("id", ["", "a\0b", "\ud83d"], ids=["empty", "NUL", "half a pair"])
-async def test_an_id_that_some_store_could_not_keep_is_refused_by_all(store, id):
+async def test_an_id_that_one_kind_of_store_cannot_hold_is_rejected_by_all_stores(store, id):
     with pytest.raises(
         ValueError, match="A session id is non-empty text that UTF-8 can encode, without NUL, not"
     ):
@@ -151,7 +150,7 @@ async def test_an_id_that_some_store_could_not_keep_is_refused_by_all(store, id)
             await ask
 
 
-async def test_an_id_that_is_taken_is_refused_and_its_journal_left_alone(store):
+async def test_an_existing_session_id_is_rejected_and_its_journal_is_unchanged(store):
     await store.create("s", ONE)
     with pytest.raises(
         SessionExists, match=r"^The session 's' exists already\. Use it or choose another id\.$"
@@ -165,7 +164,7 @@ async def test_an_id_that_is_taken_is_refused_and_its_journal_left_alone(store):
     [([], "none yet"), (["b", "a"], "'b', 'a'"), (list("gfedcba"), "'e', 'd', 'c', 'b', 'a'")],
     ids=["none", "some", "many"],
 )
-async def test_an_unknown_session_is_answered_with_those_that_were_written_to_last(
+async def test_an_unknown_session_raises_an_error_that_lists_the_most_recent_sessions(
     store, ids, named
 ):
     for id in ids:
@@ -177,7 +176,7 @@ async def test_an_unknown_session_is_answered_with_those_that_were_written_to_la
         assert str(caught.value) == text
 
 
-# ---- what a record may hold
+# ---- contents of records
 # ------------------------------------------------------------------------------
 
 
@@ -190,10 +189,10 @@ def nested(depth):
 
 RECORDS = {
     "system": SYSTEM,
-    "text": said("any \0 text: 'quotes' \"too\" \\u0000 \\ 👩‍👩‍👧 \u2028 \x1b \x7f \uffff"),
-    "half a pair": said("\ud83d and \udc00"),
-    "no text": said(""),
-    "long text": said("𝄞 0123456789" * 100_000),
+    "text": user_record("any \0 text: 'quotes' \"too\" \\u0000 \\ 👩‍👩‍👧 \u2028 \x1b \x7f \uffff"),
+    "half a pair": user_record("\ud83d and \udc00"),
+    "no text": user_record(""),
+    "long text": user_record("𝄞 0123456789" * 100_000),
     "parts": MessageRecord(
         Message.user((TextPart("What is this?"), ImagePart(url="https://example.com/cat.png")))
     ),
@@ -210,7 +209,7 @@ RECORDS = {
     "finished": CallFinishedRecord("a", "ok"),
     "approval": ApprovalPendingRecord("a", "delete_everything", '{"really": true}'),
     "summary": SummaryRecord("They talked.", 7),
-    "summary taken back": SummaryRecord(""),
+    "removed summary": SummaryRecord(""),
     "repair": RepairRecord(
         ((2, Message.tool("interrupted", "a")), (2, Message.user("\ud83d"))), (0, 1)
     ),
@@ -226,7 +225,7 @@ RECORDS = {
 
 
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS)
-async def test_a_record_comes_back_as_it_was(store, record):
+async def test_a_record_is_read_exactly_as_it_was_written(store, record):
     await store.create("s", record)
     await store.append("s", record)
     ((first, one), (second, other)) = await store.read("s", kinds=[record.kind])
@@ -236,7 +235,7 @@ async def test_a_record_comes_back_as_it_was(store, record):
     assert record_to_json(one) == record_to_json(record)
 
 
-def test_there_is_a_record_of_every_kind_above():
+def test_the_records_above_include_every_kind():
     assert {type(record) for record in RECORDS.values()} == {*get_args(Record)}
 
 
@@ -254,7 +253,7 @@ UNWRITABLE = {
 @pytest.mark.parametrize(
     "kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.real)], indirect=True
 )
-async def test_nothing_is_added_if_one_record_cannot_be_written(store, value):
+async def test_no_record_is_appended_if_one_of_them_cannot_be_written(store, value):
     await store.create("s", ONE)
     for ask in (
         store.append("s", TWO, VariableRecord(value), THREE),
@@ -266,11 +265,11 @@ async def test_nothing_is_added_if_one_record_cannot_be_written(store, value):
     assert [each.id for each in await store.sessions()] == ["s"]
 
 
-# ---- lists of sessions, and deleting
+# ---- listing and deleting sessions
 # ---------------------------------------------------------------------
 
 
-async def test_sessions_are_listed_with_the_one_that_was_written_to_last_first(store):
+async def test_sessions_are_listed_by_their_last_write_with_the_newest_first(store):
     began = datetime.now(UTC)
     await store.create("a")
     await store.create("b", ONE)
@@ -282,13 +281,13 @@ async def test_sessions_are_listed_with_the_one_that_was_written_to_last_first(s
     found = await store.sessions()
     assert [(each.id, each.records) for each in found] == [("c", 0), ("a", 2), ("b", 1)]
     c, a, b = found
-    a_moment = timedelta(milliseconds=1)  # a server has a clock of its own, and rounds otherwise
+    a_moment = timedelta(milliseconds=1)  # a server has its own clock and rounds differently
     assert began - a_moment <= a.created < b.created == b.updated < c.created
     assert c.created < a.updated < c.updated <= datetime.now(UTC) + a_moment
     assert {each.created.tzinfo.utcoffset(None) for each in found} == {timedelta(0)}
 
 
-async def test_a_deleted_session_is_gone_and_a_new_one_of_its_name_begins_empty(store):
+async def test_a_deleted_session_is_removed_and_a_new_one_with_its_id_is_empty(store):
     await store.create("s", ONE, TWO)
     await store.create("other", THREE)
     before = await store.info("s")
@@ -308,14 +307,14 @@ async def test_a_deleted_session_is_gone_and_a_new_one_of_its_name_begins_empty(
 # -------------------------------------------------------------------------------------
 
 
-async def test_a_writer_that_has_seen_everything_adds(store):
+async def test_append_succeeds_if_expected_is_the_length_of_the_journal(store):
     await store.create("s")
     assert await store.append("s", ONE, expected=0) == 1
     assert await store.append("s", TWO, THREE, expected=1) == 3
 
 
 @pytest.mark.parametrize("seen", [-1, 0, 1, 3, 2**70])
-async def test_a_writer_that_has_not_seen_what_is_there_adds_nothing(store, seen):
+async def test_append_writes_nothing_if_expected_is_not_the_length_of_the_journal(store, seen):
     await store.create("s", ONE, TWO)
     text = f"The session 's' has 2 records, not {seen}: "
     for records in ((), (THREE,)):
@@ -328,21 +327,24 @@ async def closing(stores):
     await asyncio.gather(*(each.aclose() for each in stores))
 
 
-async def test_of_many_that_open_the_place_and_create_at_once_one_does(place):
-    stores = [place() for _ in range(AT_ONCE)]
+async def test_of_many_concurrent_creates_of_one_session_exactly_one_succeeds(open_store):
+    stores = [open_store() for _ in range(AT_ONCE)]
     done = await asyncio.gather(
-        *(each.create("s", said(str(n))) for n, each in enumerate(stores)), return_exceptions=True
+        *(each.create("s", user_record(str(n))) for n, each in enumerate(stores)),
+        return_exceptions=True,
     )
     assert sorted(map(type, done), key=str) == sorted(
         [type(None)] + [SessionExists] * (AT_ONCE - 1), key=str
     )
-    assert await stores[0].read("s") == [(0, said(str(done.index(None))))]
+    assert await stores[0].read("s") == [(0, user_record(str(done.index(None))))]
     await closing(stores)
 
 
-async def test_many_writers_lose_nothing_and_never_mix(place):
-    stores = [place() for _ in range(AT_ONCE)]
-    exchanges = [[said(str(n)), MessageRecord(Message.assistant(str(n)))] for n in range(500)]
+async def test_concurrent_writers_lose_no_records_and_do_not_interleave_them(open_store):
+    stores = [open_store() for _ in range(AT_ONCE)]
+    exchanges = [
+        [user_record(str(n)), MessageRecord(Message.assistant(str(n)))] for n in range(500)
+    ]
     await stores[0].create("s")
 
     async def write(store, mine):
@@ -362,28 +364,28 @@ async def test_many_writers_lose_nothing_and_never_mix(place):
     await closing(stores)
 
 
-async def test_one_store_takes_many_writers(store):
+async def test_one_store_serves_many_concurrent_writers(store):
     await store.create("s")
     lengths = await asyncio.gather(*(store.append("s", ONE, TWO) for _ in range(100)))
     assert sorted(lengths) == list(range(2, 201, 2))
     assert [record for _, record in await store.read("s")] == [ONE, TWO] * 100
 
 
-async def test_of_several_that_have_seen_the_same_one_adds(place):
-    stores = [place() for _ in range(AT_ONCE)]
+async def test_of_many_concurrent_appends_with_the_same_expected_length_one_succeeds(open_store):
+    stores = [open_store() for _ in range(AT_ONCE)]
     await stores[0].create("s", ONE)
     done = await asyncio.gather(
-        *(each.append("s", said(str(n)), expected=1) for n, each in enumerate(stores)),
+        *(each.append("s", user_record(str(n)), expected=1) for n, each in enumerate(stores)),
         return_exceptions=True,
     )
     assert done.count(2) == 1
     assert {type(each) for each in done} == {int, SessionConflict}
-    assert await stores[0].read("s", 1) == [(1, said(str(done.index(2))))]
+    assert await stores[0].read("s", 1) == [(1, user_record(str(done.index(2))))]
     await closing(stores)
 
 
-async def test_who_looks_again_after_a_conflict_gets_in_at_last(place):
-    stores = [place() for _ in range(8)]
+async def test_a_writer_that_reads_again_after_a_conflict_eventually_succeeds(open_store):
+    stores = [open_store() for _ in range(8)]
     await stores[0].create("s")
 
     async def count(store):
@@ -397,19 +399,19 @@ async def test_who_looks_again_after_a_conflict_gets_in_at_last(place):
     await closing(stores)
 
 
-async def test_who_reads_while_others_write_sees_whole_exchanges_only(place):
-    writer, reader = place(), place()
+async def test_a_concurrent_reader_sees_only_complete_appends(open_store):
+    writer, reader = open_store(), open_store()
     await writer.create("s")
 
     async def write():
         for n in range(50):
-            await writer.append("s", said(str(n)), said(str(n)), said(str(n)))
+            await writer.append("s", user_record(str(n)), user_record(str(n)), user_record(str(n)))
 
     writing = asyncio.create_task(write())
     seen = [0]
     while not writing.done():
         found = await reader.read("s")
-        assert found == [(index, said(str(index // 3))) for index in range(len(found))]
+        assert found == [(index, user_record(str(index // 3))) for index in range(len(found))]
         assert len(found) % 3 == 0
         seen.append(len(found))
         await asyncio.sleep(0)
@@ -418,7 +420,7 @@ async def test_who_reads_while_others_write_sees_whole_exchanges_only(place):
     await closing([writer, reader])
 
 
-async def test_writing_and_deleting_at_once_leaves_nothing_by_halves(store):
+async def test_concurrent_appends_and_deletes_leave_no_partial_session(store):
     for _ in range(20):
         await store.create("s", ONE)
         await asyncio.gather(
@@ -430,16 +432,16 @@ async def test_writing_and_deleting_at_once_leaves_nothing_by_halves(store):
         assert await store.sessions() == []
 
 
-async def test_a_writer_that_is_cancelled_has_added_everything_or_nothing(store):
+async def test_a_cancelled_append_writes_all_of_its_records_or_none(store):
     await store.create("s")
     for n in range(60):
-        writing = asyncio.create_task(store.append("s", said(str(n)), said(str(n))))
+        writing = asyncio.create_task(store.append("s", user_record(str(n)), user_record(str(n))))
         for _ in range(n % 20):
             await asyncio.sleep(0)
         writing.cancel()
         with suppress(asyncio.CancelledError):
             await writing
-    # A store may still be at what it had begun; it does one thing after the other.
+    # The store may still be executing the cancelled operation; operations run in order.
     length = await store.append("s", ONE, TWO)
     records = [record for _, record in await store.read("s")]
     texts = [record.message.content for record in records[:-2]]
@@ -448,11 +450,11 @@ async def test_a_writer_that_is_cancelled_has_added_everything_or_nothing(store)
     assert texts[::2] == texts[1::2] == sorted({*texts}, key=int)
 
 
-# ---- one store, used for a long time
+# ---- closing and reopening
 # ---------------------------------------------------------------------
 
 
-async def test_a_closed_store_opens_again_when_it_is_used(store):
+async def test_a_closed_store_reopens_when_it_is_used(store):
     await store.aclose()
     await store.create("s", ONE)
     await store.aclose()
@@ -462,8 +464,8 @@ async def test_a_closed_store_opens_again_when_it_is_used(store):
     assert await store.read("s") == [(0, ONE), (1, TWO)]
 
 
-def test_a_store_is_used_from_one_event_loop_after_the_other(place):
-    store = place()
+def test_a_store_can_be_used_from_several_event_loops_in_turn(open_store):
+    store = open_store()
     asyncio.run(store.create("s"))
 
     async def both():
@@ -478,11 +480,11 @@ def test_a_store_is_used_from_one_event_loop_after_the_other(place):
 @pytest.mark.parametrize(
     "kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.real)], indirect=True
 )
-def test_a_store_that_nobody_closes_makes_no_noise(place, collect):
+def test_a_store_that_is_not_closed_causes_no_warnings(open_store, collect):
     async def use():
-        await place().create("s", ONE)
+        await open_store().create("s", ONE)
         collect()
-        found = await place().read("s")
+        found = await open_store().read("s")
         collect()
         return found
 
@@ -522,8 +524,8 @@ OPERATIONS = st.one_of(
 
 
 async def answers(store, operations):
-    """What a store says to each operation, errors as well; it is empty afterwards."""
-    said = []
+    """Return the result or the error of each operation; empty the store afterwards."""
+    results = []
     for name, id, records, options in operations:
         try:
             answer = await getattr(store, name)(*([] if id is None else [id]), *records, **options)
@@ -532,18 +534,18 @@ async def answers(store, operations):
         infos = (
             answer if name == "sessions" else [answer] if isinstance(answer, SessionInfo) else None
         )
-        said.append(answer if infos is None else [(each.id, each.records) for each in infos])
+        results.append(answer if infos is None else [(each.id, each.records) for each in infos])
     for each in await store.sessions():
         await store.delete(each.id)
-    return said
+    return results
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(operations=st.lists(OPERATIONS, max_size=25))
-def test_every_store_answers_any_sequence_of_operations_as_the_one_in_memory_does(
-    place, operations
+def test_every_store_gives_the_same_results_as_a_memory_store_for_any_operations(
+    open_store, operations
 ):
-    store = place()
+    store = open_store()
 
     async def ask():
         found = await answers(store, operations)
@@ -553,11 +555,11 @@ def test_every_store_answers_any_sequence_of_operations_as_the_one_in_memory_doe
     assert asyncio.run(ask()) == asyncio.run(answers(MemoryStore(), operations))
 
 
-# ---- the one in memory alone
+# ---- memory store only
 # -----------------------------------------------------------------------------
 
 
-async def test_a_store_in_memory_begins_with_a_copy_of_what_it_is_given():
+async def test_a_memory_store_copies_its_initial_records():
     given = [ONE]
     store = MemoryStore({"s": given})
     given.append(TWO)

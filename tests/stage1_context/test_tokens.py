@@ -30,7 +30,7 @@ class Letters:
             Message.assistant("12", [ToolCall("id", "name", "{}"), ToolCall("id2", "f", "{1}")]),
             2 + 10 + 8,
         ),
-        (Message.assistant("only what is meant", raw_text="1234"), 4),
+        (Message.assistant("only the parsed text", raw_text="1234"), 4),
         (Message.user((TextPart("12"), ThinkingPart("345"))), 5),
         (Message.user((ImagePart(data="x" * 9999),)), IMAGE_TOKENS),
         (Message.user((DocumentPart("x" * 400),)), 100),
@@ -47,13 +47,13 @@ class Letters:
         "parts",
         "image",
         "document",
-        "address",
+        "url",
         "json",
-        "letters",
+        "non-ascii json",
         "provider",
     ],
 )
-def test_a_message_takes_its_overhead_and_all_that_is_sent_of_it(message, tokens):
+def test_message_tokens_counts_everything_that_is_sent_and_the_overhead(message, tokens):
     assert message_tokens(Letters(), message) == MESSAGE_OVERHEAD + tokens
 
 
@@ -84,10 +84,10 @@ def deep():
     ],
     ids=["set", "bytes", "tuple as key", "circle", "deep", "view", "nan", "surrogate"],
 )
-def test_a_value_that_is_no_json_is_counted_all_the_same(value):
+def test_a_value_that_is_not_json_is_counted(value):
     assert message_tokens(ApproximateCounter(), Message.user((JsonPart(value),))) > MESSAGE_OVERHEAD
 
 
-def test_a_lone_surrogate_is_counted_wherever_it_stands():
+def test_a_lone_surrogate_is_counted_at_any_position():
     message = Message.assistant("\ud800", [ToolCall("id", "\udfff", '"\ud83d')])
     assert message_tokens(ApproximateCounter(), message) > 2 * MESSAGE_OVERHEAD

@@ -41,19 +41,19 @@ async def unused(transcript, wanted=""):
     return call_id
 
 
-async def test_what_is_appended_is_what_is_sent():
+async def test_appended_messages_are_sent():
     transcript = Transcript.of([SYSTEM, HI])
     assert await transcript.append(HELLO, MORE) == 4
     assert await transcript.for_request() == [SYSTEM, HI, HELLO, MORE]
 
 
-async def test_system_messages_are_sent_first_but_kept_where_they_were_said():
+async def test_system_messages_are_sent_first_but_keep_their_place_in_the_history():
     transcript = Transcript.of([HI, SYSTEM, HELLO])
     assert await transcript.for_request() == [SYSTEM, HI, HELLO]
     assert (await transcript.history()).messages == (HI, SYSTEM, HELLO)
 
 
-async def test_a_transcript_reads_on_what_another_writer_appends():
+async def test_a_transcript_reads_the_messages_of_other_writers():
     store = MemoryStore({"s": []})
     mine, other = Transcript(store, "s"), Transcript(store, "s")
     await mine.append(HI)
@@ -63,7 +63,7 @@ async def test_a_transcript_reads_on_what_another_writer_appends():
     assert await mine.for_request() == await other.for_request() == [HI, HELLO, MORE]
 
 
-async def test_each_message_is_counted_once_whatever_the_number_of_requests():
+async def test_each_message_is_counted_once_regardless_of_the_number_of_requests():
     counter = Counting()
     transcript = Transcript.of([SYSTEM, HI], KeepSystemAndRecent(max_tokens=1000), counter)
     for _ in range(3):
@@ -74,7 +74,7 @@ async def test_each_message_is_counted_once_whatever_the_number_of_requests():
     assert counter.seen == {"be brief": 1, "hi": 1, "tools": 1, "hello": 1}
 
 
-async def test_without_a_window_nothing_is_counted():
+async def test_without_a_window_no_message_is_counted():
     counter = Counting()
     transcript = Transcript.of([SYSTEM, HI], None, counter)
     await transcript.for_request()
@@ -82,14 +82,14 @@ async def test_without_a_window_nothing_is_counted():
     assert counter.seen == {}
 
 
-async def test_what_stands_outside_the_window_is_still_history():
+async def test_messages_outside_the_window_remain_in_the_history():
     transcript = Transcript.of([HI, HELLO, MORE], KeepSystemAndRecent(max_messages=1))
     assert await transcript.for_request() == [MORE]
     assert (await transcript.history()).messages == (HI, HELLO, MORE)
 
 
 @pytest.mark.parametrize(
-    ("alongside", "reserve", "sent"),
+    ("extra_text", "reserve", "sent"),
     [
         ("", 0, [HI, MORE]),
         ("1234", 0, [HI, MORE]),
@@ -100,13 +100,13 @@ async def test_what_stands_outside_the_window_is_still_history():
         ("123", 2, [MORE]),
     ],
 )
-async def test_text_alongside_and_the_reserve_take_room(alongside, reserve, sent):
+async def test_the_extra_text_and_the_reserve_use_tokens_of_the_window(extra_text, reserve, sent):
     # HI takes 4 + 2 tokens, MORE takes 4 + 4.
     transcript = Transcript.of([HI, MORE], KeepSystemAndRecent(max_tokens=18), Counting())
-    assert await transcript.for_request(extra_text=alongside, reserve_tokens=reserve) == sent
+    assert await transcript.for_request(extra_text=extra_text, reserve_tokens=reserve) == sent
 
 
-async def test_text_alongside_that_changes_is_counted_anew():
+async def test_a_changed_extra_text_is_counted_again():
     transcript = Transcript.of([HI], KeepSystemAndRecent(max_tokens=18), Counting())
     assert await transcript.for_request(extra_text="x" * 12) == [HI]
     with pytest.raises(WindowTooSmall):
@@ -128,38 +128,42 @@ async def test_each_message_of_a_long_conversation_is_counted_once_over_many_tur
     assert {f"answer {number}" for number in range(99)} < counter.seen.keys()
 
 
-# ---- what is pinned
+# ---- pinned messages
 # --------------------------------------------------------------------------------------
 
 QUESTION = Message.user("question")
 STEPS = [Message.assistant("", [ToolCall("a", "f")]), Message.tool("done", "a")]
 
 
-async def test_a_pinned_question_that_is_in_the_window_is_not_doubled():
+async def test_a_pinned_question_inside_the_window_is_sent_once():
     transcript = Transcript.of([SYSTEM, QUESTION, *STEPS], KeepSystemAndRecent(max_messages=3))
     assert await transcript.for_request(pinned=QUESTION) == [SYSTEM, QUESTION, *STEPS]
 
 
-async def test_a_pinned_question_that_the_window_has_moved_past_stands_behind_the_system_messages():
+async def test_a_pinned_question_outside_the_window_is_sent_after_the_system_messages():
     messages = [QUESTION, SYSTEM, *STEPS, Message.system("be kind")]
     transcript = Transcript.of(messages, KeepSystemAndRecent(max_messages=2))
     await transcript.set_summary("they met")
     assert await transcript.for_request(pinned=QUESTION) == [
         SYSTEM,
         Message.system("be kind"),
-        told("they met"),
+        summary_message("they met"),
         QUESTION,
         *STEPS,
     ]
 
 
-async def test_a_pinned_question_that_was_summarized_is_sent_as_it_was_said():
+async def test_a_pinned_question_that_was_summarized_is_sent_unchanged():
     transcript = Transcript.of([QUESTION, *STEPS])
     await transcript.set_summary("they met", until=1)
-    assert await transcript.for_request(pinned=QUESTION) == [told("they met"), QUESTION, *STEPS]
+    assert await transcript.for_request(pinned=QUESTION) == [
+        summary_message("they met"),
+        QUESTION,
+        *STEPS,
+    ]
 
 
-async def test_what_is_pinned_takes_room_from_the_newest_messages():
+async def test_a_pinned_question_uses_tokens_that_newer_messages_would_use():
     # The question takes 12 tokens, the others 6, 9 and 8.
     messages = [QUESTION, HI, HELLO, MORE]
     transcript = Transcript.of(messages, KeepSystemAndRecent(max_tokens=23), Counting())
@@ -167,31 +171,31 @@ async def test_what_is_pinned_takes_room_from_the_newest_messages():
     assert await transcript.for_request(pinned=QUESTION) == [QUESTION, MORE]
 
 
-async def test_what_is_pinned_counts_as_a_message_where_all_messages_do():
+async def test_a_pinned_question_counts_towards_max_messages():
     transcript = Transcript.of([QUESTION, HI, HELLO, MORE], DropOldest(max_messages=2))
     assert await transcript.for_request(pinned=QUESTION) == [QUESTION, MORE]
 
 
-async def test_where_the_pinned_question_and_the_newest_exchange_do_not_fit_together_that_is_an_error():
+async def test_a_pinned_question_that_does_not_fit_beside_the_newest_exchange_is_an_error():
     transcript = Transcript.of([QUESTION, HI], KeepSystemAndRecent(max_tokens=17), Counting())
     assert await transcript.for_request() == [HI]
     with pytest.raises(WindowTooSmall):
         await transcript.for_request(pinned=QUESTION)
 
 
-async def test_of_two_equal_questions_the_one_in_the_window_is_enough():
+async def test_a_pinned_question_is_not_added_if_the_window_contains_an_equal_one():
     messages = [QUESTION, HELLO, QUESTION, *STEPS]
     transcript = Transcript.of(messages, KeepSystemAndRecent(max_messages=3))
     assert await transcript.for_request(pinned=QUESTION) == [QUESTION, *STEPS]
 
 
-async def test_of_two_equal_questions_outside_of_the_window_one_is_sent():
+async def test_a_pinned_question_that_occurs_twice_outside_the_window_is_sent_once():
     messages = [QUESTION, HELLO, QUESTION, *STEPS]
     transcript = Transcript.of(messages, KeepSystemAndRecent(max_messages=2))
     assert await transcript.for_request(pinned=QUESTION) == [QUESTION, *STEPS]
 
 
-async def test_a_pinned_question_that_had_to_be_cut_is_not_sent_whole_besides():
+async def test_a_pinned_question_that_was_cut_is_not_also_sent_whole():
     long = Message.user("x" * 500)
     window = KeepSystemAndRecent(max_tokens=200, oversize="cut")
     for before in ([], [HI, HELLO]):
@@ -204,57 +208,57 @@ async def test_a_pinned_question_that_had_to_be_cut_is_not_sent_whole_besides():
 # -----------------------------------------------------------------------------------------
 
 
-def told(summary):
+def summary_message(summary):
     return Message.system(
         f"Summary of the conversation before the messages that follow:\n{summary}"
     )
 
 
-async def test_a_summary_stands_for_the_messages_before_it_behind_the_system_messages():
+async def test_a_summary_replaces_the_messages_before_it_and_follows_the_system_messages():
     transcript = Transcript.of([HI, SYSTEM, HELLO, MORE])
     await transcript.set_summary("they met", until=3)
-    assert await transcript.for_request() == [SYSTEM, told("they met"), MORE]
+    assert await transcript.for_request() == [SYSTEM, summary_message("they met"), MORE]
     assert await transcript.summary() == "they met"
     assert (await transcript.history()).messages == (HI, SYSTEM, HELLO, MORE)
 
 
-async def test_without_the_summary_all_messages_are_shown_and_new_ones_too():
+async def test_without_the_summary_all_messages_are_sent_including_new_ones():
     transcript = Transcript.of([HI, HELLO, MORE])
     await transcript.set_summary("they met", until=2)
     assert await transcript.for_request(include_summary=False) == [HI, HELLO, MORE]
     await transcript.append(HI)
     assert await transcript.for_request(include_summary=False) == [HI, HELLO, MORE, HI]
-    assert await transcript.for_request() == [told("they met"), MORE, HI]
+    assert await transcript.for_request() == [summary_message("they met"), MORE, HI]
 
 
-async def test_a_summary_that_stands_for_nothing_can_be_left_out():
+async def test_a_summary_that_replaces_no_messages_can_be_left_out():
     transcript = Transcript.of([HI])
     await transcript.set_summary("they met")
     assert await transcript.for_request(include_summary=False) == [HI]
-    assert await transcript.for_request() == [told("they met"), HI]
+    assert await transcript.for_request() == [summary_message("they met"), HI]
 
 
-async def test_a_new_text_stands_for_the_same_messages_and_an_empty_one_for_none():
+async def test_a_new_summary_replaces_the_same_messages_and_an_empty_one_replaces_none():
     store = journal(HI, HELLO, MORE)
     transcript = Transcript(store, "s")
     await transcript.set_summary("they met", until=2)
     await transcript.set_summary("they said hello")
-    assert await transcript.for_request() == [told("they said hello"), MORE]
+    assert await transcript.for_request() == [summary_message("they said hello"), MORE]
     await transcript.set_summary("")
     assert await transcript.for_request() == [HI, HELLO, MORE]
     assert await transcript.summary() == ""
     assert (await store.read("s"))[-1] == (5, SummaryRecord("", 0))
 
 
-async def test_a_summary_takes_room():
+async def test_a_summary_uses_tokens_of_the_window():
     transcript = Transcript.of([HI, MORE], KeepSystemAndRecent(max_tokens=100), Counting())
     await transcript.set_summary("x" * 21)
     for _ in range(3):
-        assert await transcript.for_request() == [told("x" * 21), HI, MORE]
-        assert await transcript.for_request(reserve_tokens=1) == [told("x" * 21), MORE]
+        assert await transcript.for_request() == [summary_message("x" * 21), HI, MORE]
+        assert await transcript.for_request(reserve_tokens=1) == [summary_message("x" * 21), MORE]
 
 
-async def test_a_summary_is_not_written_over_what_the_writer_has_not_seen():
+async def test_setting_a_summary_with_an_outdated_expected_length_is_a_conflict():
     transcript = Transcript.of([HI])
     with pytest.raises(SessionConflict):
         await transcript.set_summary("they met", expected=0)
@@ -271,14 +275,14 @@ RESULT = Message.tool("done", "a")
 STARTED = CallStartedRecord("b", "g")
 
 
-def journal(*messages, behind=()):
-    return MemoryStore({"s": [*map(MessageRecord, messages), *behind]})
+def journal(*messages, control=()):
+    return MemoryStore({"s": [*map(MessageRecord, messages), *control]})
 
 
 @pytest.mark.parametrize("noise", [0, 1, 40])
 @pytest.mark.parametrize("answered", [(), (RESULT,)])
-async def test_calls_that_a_killed_program_left_open_get_a_result_that_says_so(answered, noise):
-    store = journal(*[HI] * 50, CALLS, *answered, behind=[STARTED] * noise)
+async def test_calls_that_a_killed_program_left_open_get_an_interrupted_result(answered, noise):
+    store = journal(*[HI] * 50, CALLS, *answered, control=[STARTED] * noise)
     transcript = Transcript(store, "s")
     await transcript.close_open_calls()
     sent = await transcript.for_request()
@@ -302,20 +306,20 @@ async def test_calls_that_a_killed_program_left_open_get_a_result_that_says_so(a
         [CALLS, RESULT, Message.tool("x", "b"), HI],
     ],
 )
-async def test_where_the_newest_exchange_lacks_no_result_nothing_is_written(messages):
+async def test_close_open_calls_writes_nothing_if_the_newest_exchange_is_complete(messages):
     store = journal(*messages)
     await Transcript(store, "s").close_open_calls()
     assert (await store.info("s")).records == len(messages)
 
 
-async def test_closing_twice_writes_once():
+async def test_closing_open_calls_twice_writes_the_results_once():
     store = journal(CALLS)
     for _ in range(2):
         await Transcript(store, "s").close_open_calls()
     assert (await store.info("s")).records == 3
 
 
-async def test_older_problems_are_left_to_the_repair_of_the_history():
+async def test_close_open_calls_leaves_older_problems_to_repair_history():
     old = Message.assistant("", [ToolCall("old", "f")])
     transcript = Transcript(journal(old, HI, CALLS, RESULT), "s")
     await transcript.close_open_calls()
@@ -332,7 +336,7 @@ async def test_older_problems_are_left_to_the_repair_of_the_history():
     assert [each.tool_call_id for each in sent] == [None, "old", None, None, "a", "b"]
 
 
-async def test_a_reading_that_failed_before_does_not_hide_the_open_calls():
+async def test_close_open_calls_works_after_a_failed_read():
     class FailsOnce(MemoryStore):
         left = 3
 
@@ -352,13 +356,13 @@ async def test_a_reading_that_failed_before_does_not_hide_the_open_calls():
         assert (await transcript.history()).check_history() == []
 
 
-async def test_a_sound_history_is_not_repaired():
+async def test_a_valid_history_is_not_repaired():
     store = journal(HI, CALLS, RESULT, Message.tool("x", "b"))
     assert await Transcript(store, "s").repair_history() == []
     assert (await store.info("s")).records == 4
 
 
-async def test_a_repair_is_not_written_if_the_journal_grew_meanwhile():
+async def test_a_repair_raises_a_conflict_if_the_journal_grew_in_the_meantime():
     class Grows(MemoryStore):
         async def read(self, *given, **named):
             found = await super().read(*given, **named)
@@ -376,7 +380,7 @@ async def test_a_repair_is_not_written_if_the_journal_grew_meanwhile():
 # ----------------------------------------------------------------------------------------
 
 
-async def test_a_wanted_call_id_is_given_once_and_taken_ones_are_replaced():
+async def test_a_wanted_call_id_is_returned_once_and_used_ids_are_replaced():
     transcript = Transcript.of(
         [Message.assistant("", [ToolCall("a", "f"), ToolCall("call_3", "f")])]
     )
@@ -386,7 +390,7 @@ async def test_a_wanted_call_id_is_given_once_and_taken_ones_are_replaced():
     assert len({*ids, "a", "call_3"}) == len(ids) + 2
 
 
-async def test_an_id_that_another_writer_used_is_not_given_out():
+async def test_a_call_id_of_another_writer_is_not_returned():
     store = MemoryStore({"s": []})
     transcript = Transcript(store, "s")
     await Transcript(store, "s").append(Message.assistant("", [ToolCall("call_1", "f")]))
@@ -394,7 +398,7 @@ async def test_an_id_that_another_writer_used_is_not_given_out():
     assert await unused(transcript, "call_1") != "call_1"
 
 
-async def test_an_id_is_not_given_out_that_stands_where_nobody_has_read():
+async def test_a_call_id_in_records_that_were_not_read_is_not_returned():
     first = Message.assistant("", [ToolCall("a", "f"), ToolCall("call_3", "f")])
     transcript = Transcript.of([first, *[HI] * 10_000], KeepSystemAndRecent(max_messages=1))
     await transcript.for_request()
@@ -402,28 +406,28 @@ async def test_an_id_is_not_given_out_that_stands_where_nobody_has_read():
     assert await unused(transcript, "call_3") == "call_5"
 
 
-async def test_ids_that_a_summary_or_a_repair_has_put_out_of_sight_are_taken_all_the_same():
+async def test_call_ids_hidden_by_a_summary_or_a_repair_are_not_returned():
     repair = RepairRecord(((1, Message.assistant("", [ToolCall("a-2", "f")])),), (1,))
     calls = [Message.assistant("", [ToolCall("a", "f")])] * 2
-    store = journal(*calls, HI, HI, behind=[repair, SummaryRecord("they met", 3)])
+    store = journal(*calls, HI, HI, control=[repair, SummaryRecord("they met", 3)])
     transcript = Transcript(store, "s")
     assert await unused(transcript, "a") not in ("a", "a-2")
     assert await unused(transcript, "a-2") not in ("a", "a-2")
 
 
-# ---- several at once
+# ---- concurrent use
 # -------------------------------------------------------------------------------------
 
 
-async def test_a_session_that_is_not_there_is_named():
+async def test_an_unknown_session_raises_an_error_with_its_id():
     transcript = Transcript(MemoryStore(), "s")
     for ask in (transcript.for_request(), transcript.history(), transcript.append(HI)):
         with pytest.raises(SessionNotFound, match="Unknown session 's'"):
             await ask
 
 
-class Yielding(MemoryStore):
-    """Lets others run while it reads, as a database does."""
+class YieldingStore(MemoryStore):
+    """Lets other tasks run while it reads, as a database does."""
 
     async def read(self, *given, **named):
         records = await super().read(*given, **named)
@@ -431,8 +435,8 @@ class Yielding(MemoryStore):
         return records
 
 
-async def test_many_readers_at_once_see_each_message_once():
-    store = Yielding({"s": map(MessageRecord, [HI] * 100)})
+async def test_concurrent_readers_read_each_message_once():
+    store = YieldingStore({"s": map(MessageRecord, [HI] * 100)})
     transcript = Transcript(store, "s")
     asked = await asyncio.gather(
         transcript.for_request(),
@@ -447,7 +451,7 @@ async def test_many_readers_at_once_see_each_message_once():
     assert await transcript.for_request() == [*[HI] * 100, HELLO]
 
 
-async def test_two_transcripts_of_one_store_show_the_same_whatever_either_writes():
+async def test_two_transcripts_of_one_store_show_the_same_messages():
     store = MemoryStore({"s": map(MessageRecord, [CALLS, RESULT, HI, HELLO] * 20)})
     mine, other = (Transcript(store, "s", KeepSystemAndRecent(max_messages=30)) for _ in range(2))
     for number in range(40):
@@ -463,8 +467,8 @@ async def test_two_transcripts_of_one_store_show_the_same_whatever_either_writes
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_a_transcript_goes_on_in_another_event_loop(kind, tmp_path):
-    store = Yielding() if kind == "memory" else SqliteStore(tmp_path / "s.db")
+def test_a_transcript_can_be_used_in_another_event_loop(kind, tmp_path):
+    store = YieldingStore() if kind == "memory" else SqliteStore(tmp_path / "s.db")
     transcript = Transcript(store, "s")
 
     async def two_at_once(message):
@@ -487,63 +491,63 @@ def test_a_transcript_goes_on_in_another_event_loop(kind, tmp_path):
     asyncio.run(store.aclose())
 
 
-def test_a_run_that_was_cut_off_with_its_event_loop_does_not_lock_the_transcript_for_ever():
+def test_a_lock_that_was_never_released_does_not_block_another_event_loop():
     transcript = Transcript.of([HI])
 
     async def never_released():
         await transcript.lock.acquire()
 
-    async def go_on():
+    async def use_the_lock():
         async with transcript.lock:
             return await transcript.for_request()
 
     asyncio.run(never_released())
-    assert asyncio.run(go_on()) == [HI]
+    assert asyncio.run(use_the_lock()) == [HI]
 
 
-class Slow(MemoryStore):
-    """Writes, and then takes its time to say so, as a database does; says when it has begun."""
+class SlowStore(MemoryStore):
+    """Sets `writing` when a write starts, and waits for `proceed` before it writes."""
 
     def __init__(self, journals):
         super().__init__(journals)
-        self.writing, self.go_on = asyncio.Event(), asyncio.Event()
+        self.writing, self.proceed = asyncio.Event(), asyncio.Event()
 
     async def append(self, session_id, *records, expected=None):
         self.writing.set()
-        await self.go_on.wait()
+        await self.proceed.wait()
         return await super().append(session_id, *records, expected=expected)
 
 
 @pytest.mark.parametrize("times", [1, 2])
-async def test_who_is_cancelled_while_a_message_is_added_stops_after_it_was_added(times):
-    store = Slow({"s": []})
+async def test_a_cancelled_append_is_completed_before_the_cancellation_is_raised(times):
+    store = SlowStore({"s": []})
     transcript = Transcript(store, "s")
     done = []
 
     async def add():
         done.append(await transcript.append(HI))
         await asyncio.sleep(0)
-        done.append("went on")
+        done.append("continued")
 
     task = asyncio.ensure_future(add())
     await store.writing.wait()
     for _ in range(times):
         task.cancel()
         await asyncio.sleep(0)
-    store.go_on.set()
+    store.proceed.set()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert done == [1]
     assert (await transcript.history()).messages == (HI,)
 
 
-async def test_a_time_limit_that_runs_out_while_a_message_is_added_is_still_a_time_limit():
-    store = Slow({"s": []})
+async def test_a_timeout_during_an_append_is_raised_after_the_append():
+    store = SlowStore({"s": []})
     transcript = Transcript(store, "s")
 
     async def add_in_no_time():
         async with asyncio.timeout(0):
-            asyncio.get_running_loop().call_later(0.01, store.go_on.set)
+            asyncio.get_running_loop().call_later(0.01, store.proceed.set)
             await transcript.append(HI)
             await asyncio.sleep(10)
 
@@ -552,14 +556,18 @@ async def test_a_time_limit_that_runs_out_while_a_message_is_added_is_still_a_ti
     assert (await transcript.history()).messages == (HI,)
 
 
-async def test_a_pinned_message_that_is_too_long_is_cut_too_where_the_window_cuts():
+async def test_a_pinned_message_that_is_too_long_is_cut_if_the_window_cuts():
     question = Message.user("q" * 1000)
-    talk = [question, Message.assistant("", [ToolCall("a", "f")]), Message.tool("r" * 100, "a")]
+    conversation = [
+        question,
+        Message.assistant("", [ToolCall("a", "f")]),
+        Message.tool("r" * 100, "a"),
+    ]
     transcript = Transcript.of(
-        talk, KeepSystemAndRecent(max_tokens=600, oversize="cut"), Counting()
+        conversation, KeepSystemAndRecent(max_tokens=600, oversize="cut"), Counting()
     )
     pinned, *newest = await transcript.for_request(pinned=question)
-    assert newest == talk[1:]
+    assert newest == conversation[1:]
     assert pinned.text.startswith("qqq")
     assert "characters were cut here" in pinned.text
     assert len(pinned.text) <= 600 // 4
@@ -585,7 +593,7 @@ A, B = CallStartedRecord("a", "f"), CallStartedRecord("b", "f")
     ids=lambda record: record.kind,
 )
 @pytest.mark.parametrize("own", [HELLO, RESULT, A], ids=["a reply", "a result", "a start"])
-async def test_a_reply_or_progress_of_another_writer_is_a_conflict(rival, own):
+async def test_a_reply_or_a_call_record_of_another_writer_is_a_conflict(rival, own):
     transcript = Transcript.of([HI, CALLS])
     await transcript.store.append("", rival)
     for _ in range(2):
@@ -601,7 +609,7 @@ async def test_the_same_record_of_another_writer_is_a_conflict():
         await transcript.append(A, expected=2)
 
 
-async def test_user_messages_variables_and_summaries_of_others_are_no_conflict():
+async def test_user_messages_variables_and_summaries_of_other_writers_are_not_conflicts():
     transcript = Transcript.of([HI, CALLS])
     others = [
         MessageRecord(MORE),
@@ -617,7 +625,7 @@ async def test_user_messages_variables_and_summaries_of_others_are_no_conflict()
     ]
 
 
-async def test_a_session_that_was_deleted_and_created_anew_is_a_conflict():
+async def test_a_session_that_was_deleted_and_recreated_is_a_conflict():
     transcript = Transcript(journal(HI, CALLS), "s")
     await transcript.store.delete("s")
     await transcript.store.create("s")
@@ -625,8 +633,8 @@ async def test_a_session_that_was_deleted_and_created_anew_is_a_conflict():
         await transcript.append(A, expected=2)
 
 
-class Interrupted(MemoryStore):
-    """Its first append is cancelled, before or after the write; another writer may append then."""
+class InterruptedStore(MemoryStore):
+    """Cancels its first append before or after the write; then `rival` records are appended."""
 
     def __init__(self, journals, *, writes, rival=()):
         super().__init__(journals)
@@ -654,7 +662,7 @@ class Interrupted(MemoryStore):
 @pytest.mark.parametrize("own", [[A], [MessageRecord(RESULT)], [MessageRecord(HI)] * 2])
 async def test_an_interrupted_append_adds_each_record_once(own, rival, writes):
     first = MessageRecord(CALLS)
-    store = Interrupted({"s": [first]}, writes=writes, rival=rival)
+    store = InterruptedStore({"s": [first]}, writes=writes, rival=rival)
     transcript = Transcript(store, "s")
     await transcript.for_request()
     length = await transcript.append(*own, expected=1)
@@ -666,7 +674,7 @@ async def test_an_interrupted_append_adds_each_record_once(own, rival, writes):
 
 
 async def test_an_interrupted_append_is_a_conflict_if_another_writer_replied():
-    store = Interrupted({"s": []}, writes=False, rival=[MessageRecord(HELLO)])
+    store = InterruptedStore({"s": []}, writes=False, rival=[MessageRecord(HELLO)])
     with pytest.raises(SessionConflict):
         await Transcript(store, "s").append(Message.assistant("Hi."), expected=0)
     assert (await store.info("s")).records == 1
@@ -674,7 +682,7 @@ async def test_an_interrupted_append_is_a_conflict_if_another_writer_replied():
 
 @pytest.mark.parametrize("writes", [True, False])
 async def test_an_interrupted_append_without_expected_is_not_repeated(writes):
-    store = Interrupted({"s": []}, writes=writes)
+    store = InterruptedStore({"s": []}, writes=writes)
     with pytest.raises(asyncio.CancelledError):
         await Transcript(store, "s").append(HI)
     assert (await store.info("s")).records == writes
@@ -684,7 +692,7 @@ async def test_an_interrupted_append_without_expected_is_not_repeated(writes):
 # ------------------------------------------------------------------------------
 
 
-async def test_a_transcript_in_memory_has_its_messages_without_waiting(tmp_path):
+async def test_a_transcript_in_memory_offers_its_messages_without_await(tmp_path):
     transcript = Transcript.of([SYSTEM, CALLS, MORE, RESULT])
     assert transcript.messages == (await transcript.history()).messages
     with pytest.raises(ValueError, match="Use await history"):

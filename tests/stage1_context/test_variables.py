@@ -42,7 +42,7 @@ async def variables(store):
 # -----------------------------------------------------------------------------------------
 
 
-async def test_what_is_put_aside_comes_back_by_its_id(variables):
+async def test_a_stored_value_is_returned_by_its_id(variables):
     first, second = await variables.put("s", [1, "two", None]), await variables.put("s", "text")
     assert (first, second) == ("var_2", "var_3")
     assert await variables.get("s", first) == [1, "two", None]
@@ -50,14 +50,14 @@ async def test_what_is_put_aside_comes_back_by_its_id(variables):
 
 
 @given(values)
-async def test_any_value_that_json_can_hold_comes_back(value):
+async def test_any_json_value_can_be_stored(value):
     variables = VariableStore()
     found = await variables.get("s", await variables.put("s", value))
     assert found == value
     assert json.dumps(found) == json.dumps(value)
 
 
-async def test_a_value_is_copied_when_it_is_put_and_whenever_it_is_got(variables):
+async def test_a_value_is_copied_when_it_is_stored_and_when_it_is_read(variables):
     value = {"list": [1]}
     id = await variables.put("s", value)
     value["list"].append(2)
@@ -66,7 +66,7 @@ async def test_a_value_is_copied_when_it_is_put_and_whenever_it_is_got(variables
     assert await variables.get("s", id) == {"list": [1]}
 
 
-async def test_one_value_in_two_places_of_the_arguments_is_two_values(variables):
+async def test_two_references_to_one_variable_expand_to_separate_copies(variables):
     id = await variables.put("s", [1])
     expanded = await variables.expand("s", {"x": reference(id), "y": [reference(id)]})
     expanded["x"].append(2)
@@ -87,14 +87,14 @@ async def test_one_value_in_two_places_of_the_arguments_is_two_values(variables)
     ],
     ids=lambda value: type(value).__name__,
 )
-async def test_what_json_cannot_hold_is_refused_and_not_kept(variables, wrong):
+async def test_a_value_that_is_not_json_is_rejected_and_not_stored(variables, wrong):
     with pytest.raises(ValueError, match="cannot be written as JSON"):
         await variables.put("s", wrong)
     with pytest.raises(VariableNotFound):
         await variables.get("s", "var_2")
 
 
-async def test_a_value_that_holds_itself_is_refused(variables):
+async def test_a_circular_or_too_deep_value_is_rejected(variables):
     value = []
     value.append(value)
     deep = []
@@ -105,7 +105,7 @@ async def test_a_value_that_holds_itself_is_refused(variables):
             await variables.put("s", wrong)
 
 
-async def test_an_unknown_session_has_no_variables(variables):
+async def test_using_variables_of_an_unknown_session_raises_an_error(variables):
     for ask in (
         variables.put("gone", 1),
         variables.get("gone", "var_1"),
@@ -143,14 +143,16 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("id", HOSTILE)
-async def test_an_id_that_is_none_is_refused_with_the_variables_there_are(variables, id):
+async def test_an_unknown_variable_id_raises_an_error_that_lists_the_existing_variables(
+    variables, id
+):
     await variables.put("s", "secret")
     with pytest.raises(VariableNotFound) as caught:
         await variables.get("s", id)
     assert str(caught.value) == f"Unknown variable {id!r} in this session. Variables: var_2."
 
 
-async def test_at_most_the_last_five_variables_are_named(variables):
+async def test_the_error_of_an_unknown_variable_lists_at_most_five_variables(variables):
     with pytest.raises(VariableNotFound, match=r"Variables: none yet\.$"):
         await variables.get("s", "var_1")
     for number in range(7):
@@ -159,7 +161,7 @@ async def test_at_most_the_last_five_variables_are_named(variables):
         await variables.get("s", "var_1")
 
 
-async def test_the_variables_of_another_session_are_out_of_reach(variables):
+async def test_variables_of_another_session_cannot_be_read(variables):
     await variables.put("other", "first")
     id = await variables.put("other", "secret")
     for ask in (variables.get("s", id), variables.expand("s", {"x": reference(id)})):
@@ -211,7 +213,7 @@ async def test_an_unknown_variable_cannot_be_deleted(variables, id):
     assert await variables.list("s") == ["var_2"]
 
 
-async def test_deleting_in_one_session_or_store_leaves_the_others(variables):
+async def test_deleting_a_variable_does_not_affect_other_sessions_or_stores(variables):
     for session in ("s", "s", "other", "other"):
         await variables.put(session, session)
     await variables.delete("s", "var_2")
@@ -239,7 +241,7 @@ async def test_an_exported_session_carries_the_deletion_and_the_value(store, var
 
 
 @given(values)
-async def test_a_text_that_is_nothing_but_a_reference_becomes_the_value_whatever_its_type(value):
+async def test_a_text_that_consists_of_one_reference_becomes_the_value_of_any_type(value):
     variables = VariableStore()
     id = await variables.put("s", value)
     expanded = await variables.expand("s", {"a": [{"b": reference(id)}], "c": 1})
@@ -259,19 +261,19 @@ async def test_a_text_that_is_nothing_but_a_reference_becomes_the_value_whatever
         ("a \\1 \\g<0>", "is a \\1 \\g<0>!"),
     ],
 )
-async def test_inside_of_a_longer_text_a_reference_becomes_text(variables, value, text):
+async def test_a_reference_inside_a_longer_text_becomes_text(variables, value, text):
     id = await variables.put("s", value)
     assert await variables.expand("s", {"x": f"is {reference(id)}!"}) == {"x": text}
 
 
-async def test_several_references_may_stand_in_one_text(variables):
+async def test_one_text_may_contain_several_references(variables):
     one, two = await variables.put("s", 1), await variables.put("s", "zwei")
     text = f"{reference(one)}{reference(two)} and {reference(one)}"
     assert await variables.expand("s", text) == "1zwei and 1"
     assert await variables.expand("s", reference(one) * 2) == "11"
 
 
-async def test_blanks_around_the_id_do_not_matter_but_those_around_the_reference_make_it_a_text(
+async def test_spaces_are_ignored_inside_a_reference_but_spaces_around_it_make_it_a_text(
     variables,
 ):
     id = await variables.put("s", 5)
@@ -281,7 +283,7 @@ async def test_blanks_around_the_id_do_not_matter_but_those_around_the_reference
     ]
 
 
-async def test_a_reference_inside_of_a_value_stays_text(variables):
+async def test_a_reference_inside_a_value_is_not_expanded(variables):
     inner = await variables.put("s", "inner")
     outer = await variables.put("s", {"x": reference(inner)})
     text = await variables.put("s", f"see {reference(inner)}")
@@ -295,19 +297,19 @@ async def test_a_reference_inside_of_a_value_stays_text(variables):
 @pytest.mark.parametrize(
     "arguments", [{}, [], None, 5, "x", {"x": "$VAR_REF{{}}"}, {"x": ["$VAR_REF{var_2}"]}]
 )
-async def test_arguments_without_references_stay_as_they_are(variables, arguments):
+async def test_arguments_without_references_are_unchanged(variables, arguments):
     await variables.put("s", "secret")
     assert await variables.expand("s", arguments) == arguments
 
 
-async def test_keys_are_left_alone_and_so_are_the_arguments_that_were_given(variables):
+async def test_keys_are_not_expanded_and_the_given_arguments_are_not_changed(variables):
     id = await variables.put("s", 5)
     arguments = {reference(id): [reference(id)]}
     assert await variables.expand("s", arguments) == {reference(id): [5]}
     assert arguments == {reference(id): [reference(id)]}
 
 
-async def test_one_reference_that_leads_nowhere_is_an_error_of_the_whole(variables):
+async def test_one_unknown_reference_makes_the_whole_expansion_fail(variables):
     id = await variables.put("s", 5)
     with pytest.raises(
         VariableNotFound, match=r"Unknown variable 'var_9' in this session\. Variables: var_2\."
@@ -315,11 +317,11 @@ async def test_one_reference_that_leads_nowhere_is_an_error_of_the_whole(variabl
         await variables.expand("s", {"x": reference(id), "y": f"see {reference('var_9')}"})
 
 
-# ---- where they are kept
+# ---- storage
 # ---------------------------------------------------------------------------------
 
 
-async def test_without_a_store_variables_are_kept_in_memory_for_sessions_of_any_name():
+async def test_without_a_store_variables_are_kept_in_memory_for_any_session_id():
     variables = VariableStore()
     with pytest.raises(VariableNotFound, match="none yet"):
         await variables.get("a", "var_1")
@@ -330,7 +332,7 @@ async def test_without_a_store_variables_are_kept_in_memory_for_sessions_of_any_
     assert [await variables.get("a", "var_2"), await variables.get("b", "var_1")] == [2, 3]
 
 
-async def test_variables_in_a_file_are_there_after_it_was_opened_again(tmp_path):
+async def test_variables_in_a_file_are_available_after_it_is_opened_again(tmp_path):
     async with ContextEngine(store=SqliteStore(tmp_path / "s.db")) as engine:
         await engine.create_session("s", system_prompt="be brief")
         id = await engine.variables.put("s", {"long": "text"})
@@ -338,7 +340,7 @@ async def test_variables_in_a_file_are_there_after_it_was_opened_again(tmp_path)
         assert await engine.variables.get("s", id) == {"long": "text"}
 
 
-async def test_variables_between_messages_change_nothing_of_the_history_and_the_windows():
+async def test_variables_between_messages_change_neither_the_history_nor_the_window():
     plain, mixed = (ContextEngine(window=KeepSystemAndRecent(max_messages=3)) for _ in range(2))
     for engine in (plain, mixed):
         await engine.create_session("s", system_prompt="be brief")
@@ -353,7 +355,7 @@ async def test_variables_between_messages_change_nothing_of_the_history_and_the_
         assert len((await engine.explain("s")).messages) == 61
 
 
-async def test_a_variable_of_another_store_is_not_taken_for_one_of_this():
+async def test_a_variable_id_of_another_store_is_unknown():
     one, other = VariableStore(mark="a1"), VariableStore(mark="b2")
     id = await one.put("s", "one")
     assert await other.put("s", "other") == "var_b2_1"
@@ -363,7 +365,7 @@ async def test_a_variable_of_another_store_is_not_taken_for_one_of_this():
             await store.get("s", id)
 
 
-async def test_references_do_not_make_arguments_as_large_as_they_like():
+async def test_the_size_of_expanded_references_is_limited():
     store = VariableStore()
     reference = store.reference(await store.put("s", "x" * 1_000_000))
     assert len((await store.expand("s", [reference] * 10))[0]) == 1_000_000
@@ -371,7 +373,7 @@ async def test_references_do_not_make_arguments_as_large_as_they_like():
         await store.expand("s", {"text": reference * 11})
 
 
-async def test_a_session_that_is_not_there_is_noticed_before_anything_is_put(tmp_path):
+async def test_check_raises_an_error_if_the_session_is_unknown(tmp_path):
     with pytest.raises(SessionNotFound):
         await VariableStore(MemoryStore()).check("s")
     await VariableStore().check("s")

@@ -22,8 +22,8 @@ from stage1_context.counting.truncate import SHORTEST, truncate_text
 from stage1_context.window import exchange_start
 
 
-class Written:
-    """Text says what it costs."""
+class Priced:
+    """The text is the number of its tokens."""
 
     def count(self, text):
         return int(text or 0)
@@ -41,7 +41,7 @@ def calling(*ids, content=""):
 
 
 def an_exchange(kind, size):
-    """A message, or calls and their results; ids are used again and again, as some servers do."""
+    """A message, or calls and their results; call ids repeat, as with some servers."""
     ids = [f"call_{number}" for number in range(size)]
     results = [Message.tool("1", id) for id in reversed(ids)]
     match kind:
@@ -52,18 +52,18 @@ def an_exchange(kind, size):
 
 def counted(messages, tokens):
     return [
-        Counted(message, each, place)
-        for place, (message, each) in enumerate(zip(messages, tokens, strict=True))
+        Counted(message, each, index)
+        for index, (message, each) in enumerate(zip(messages, tokens, strict=True))
     ]
 
 
 @st.composite
-def talks(draw):
+def conversations(draw):
     """The exchanges of a conversation, counted; a message may take no tokens at all."""
     kinds = st.sampled_from(["user", "assistant", "calls"])
     drawn = draw(st.lists(st.tuples(kinds, st.integers(1, 3)), max_size=8))
-    talk = [an_exchange(kind, size) for kind, size in drawn]
-    return [counted(each, [draw(st.integers(0, 60)) for _ in each]) for each in talk]
+    conversation = [an_exchange(kind, size) for kind, size in drawn]
+    return [counted(each, [draw(st.integers(0, 60)) for _ in each]) for each in conversation]
 
 
 systems = st.lists(st.integers(0, 60), max_size=3).map(
@@ -80,7 +80,7 @@ windows = st.builds(
 
 
 def fits(window, system, kept, budget):
-    """Whether a request keeps to a window, as the server counts it."""
+    """Whether a request fits into a window, as the server counts it."""
     counted_by_server = (
         sum(each.tokens for each in [*system, *kept]) + budget.extra_tokens
     ) * Fraction(budget.ratio)
@@ -88,23 +88,25 @@ def fits(window, system, kept, budget):
         window.max_tokens is None
         or counted_by_server + budget.reserve_tokens <= window.max_tokens + 1e-9
     )
-    places = len(kept) if isinstance(window, KeepSystemAndRecent) else len(kept) + len(system)
-    return light and (window.max_messages is None or places <= window.max_messages)
+    counted_messages = (
+        len(kept) if isinstance(window, KeepSystemAndRecent) else len(kept) + len(system)
+    )
+    return light and (window.max_messages is None or counted_messages <= window.max_messages)
 
 
-def naive(window, system, talk, budget):
-    """The longest run of newest exchanges that fits; None where not even one does."""
-    for begin in range(max(1, len(talk))):
-        kept = [each for exchange in talk[begin:] for each in exchange]
+def naive(window, system, conversation, budget):
+    """The longest sequence of newest exchanges that fits; None if none fits."""
+    for begin in range(max(1, len(conversation))):
+        kept = [each for exchange in conversation[begin:] for each in exchange]
         if fits(window, system, kept, budget):
             return [*system, *kept]
     return None
 
 
-@given(windows, systems, talks(), rooms)
-def test_a_window_chooses_what_a_naive_search_finds(window, system, talk, budget):
-    rest = [each for exchange in talk for each in exchange]
-    expected = naive(window, system, talk, budget)
+@given(windows, systems, conversations(), rooms)
+def test_a_window_selects_the_same_messages_as_a_naive_search(window, system, conversation, budget):
+    rest = [each for exchange in conversation for each in exchange]
+    expected = naive(window, system, conversation, budget)
     if expected is None:
         with pytest.raises(WindowTooSmall):
             window.select(system, rest, budget)
@@ -112,11 +114,11 @@ def test_a_window_chooses_what_a_naive_search_finds(window, system, talk, budget
         assert window.select(system, rest, budget) == expected
 
 
-@given(windows, systems, talks(), rooms)
-def test_what_is_chosen_fits_and_is_all_system_messages_and_the_newest_whole_exchanges(
-    window, system, talk, budget
+@given(windows, systems, conversations(), rooms)
+def test_a_selection_fits_and_consists_of_the_system_messages_and_the_newest_whole_exchanges(
+    window, system, conversation, budget
 ):
-    rest = [each for exchange in talk for each in exchange]
+    rest = [each for exchange in conversation for each in exchange]
     try:
         chosen = window.select(system, rest, budget)
     except WindowTooSmall:
@@ -132,15 +134,17 @@ def test_what_is_chosen_fits_and_is_all_system_messages_and_the_newest_whole_exc
         assert each.message.role != "tool" or each.message.tool_call_id in called
 
 
-@given(windows, systems, talks(), talks(), rooms)
-def test_older_messages_change_nothing_once_the_window_is_full(window, system, older, talk, budget):
-    rest = [each for exchange in talk for each in exchange]
+@given(windows, systems, conversations(), conversations(), rooms)
+def test_older_messages_do_not_change_the_selection_of_a_full_window(
+    window, system, older, conversation, budget
+):
+    rest = [each for exchange in conversation for each in exchange]
     try:
         chosen = window.select(system, rest, budget)
     except WindowTooSmall:
         chosen = None
     if chosen is not None and len(chosen) == len(system) + len(rest):
-        return  # it is not full
+        return  # the window is not full
     longer = [*(each for exchange in older for each in exchange), *rest]
     if chosen is None and rest:
         with pytest.raises(WindowTooSmall):
@@ -150,12 +154,12 @@ def test_older_messages_change_nothing_once_the_window_is_full(window, system, o
 
 
 @given(windows, st.lists(st.tuples(st.booleans(), st.integers(0, 60)), max_size=12))
-async def test_system_messages_are_kept_wherever_they_stand(window, drawn):
+async def test_system_messages_are_kept_at_any_position(window, drawn):
     messages = [Message("system" if is_system else "user", str(size)) for is_system, size in drawn]
     system = [Counted(each, 4 + int(each.text)) for each in messages if each.role == "system"]
     rest = [[Counted(each, 4 + int(each.text))] for each in messages if each.role == "user"]
     expected = naive(window, system, rest, TokenBudget())
-    transcript = Transcript.of(messages, window, Written())
+    transcript = Transcript.of(messages, window, Priced())
     if expected is None:
         with pytest.raises(WindowTooSmall):
             await transcript.for_request()
@@ -164,12 +168,12 @@ async def test_system_messages_are_kept_wherever_they_stand(window, drawn):
 
 
 @given(st.integers(-1000, 10**9), st.integers(0, 10**6), st.integers(0, 10**6), st.floats(0.4, 2.6))
-def test_what_is_left_by_our_counting_is_there_by_the_servers_and_one_more_would_not_be(
-    max_tokens, reserve, alongside, ratio
+def test_the_available_tokens_are_the_most_that_fit_as_the_server_counts_them(
+    max_tokens, reserve, extra, ratio
 ):
-    within = TokenBudget(reserve, alongside, ratio).available(max_tokens)
-    assert (within + alongside) * Fraction(ratio) + reserve <= max_tokens + Fraction(1, 10**6)
-    assert (within + 1 + alongside) * Fraction(ratio) + reserve > max_tokens
+    within = TokenBudget(reserve, extra, ratio).available(max_tokens)
+    assert (within + extra) * Fraction(ratio) + reserve <= max_tokens + Fraction(1, 10**6)
+    assert (within + 1 + extra) * Fraction(ratio) + reserve > max_tokens
 
 
 @pytest.mark.parametrize(
@@ -183,18 +187,20 @@ def test_what_is_left_by_our_counting_is_there_by_the_servers_and_one_more_would
         (
             TokenBudget(30, 20, 2.0),
             15,
-        ),  # what is sent alongside is counted by us, the reserve by the server
+        ),  # the ratio scales the extra tokens but not the reserve
         (TokenBudget(30, 20, 0.5), 120),
         (TokenBudget(0, 0, 1.03), 97),
         (TokenBudget(101, 0, 2.0), -1),
         (TokenBudget(200, 10), -110),
     ],
 )
-def test_room_is_left_for_the_reply_for_the_tools_and_for_the_servers_own_counting(budget, left):
+def test_the_budget_subtracts_the_reserve_and_the_extra_tokens_and_scales_by_the_ratio(
+    budget, left
+):
     assert budget.available(100) == left
 
 
-# ---- what must not be parted
+# ---- calls and their results
 # ---------------------------------------------------------------------------------
 
 SYSTEM = Message.system("be brief")
@@ -228,7 +234,7 @@ def of_ten(*messages):
         (KeepEverything(), TokenBudget(10**9), TALK),
     ],
 )
-def test_a_tool_result_is_never_parted_from_its_call(window, budget, kept):
+def test_a_tool_result_is_never_separated_from_its_call(window, budget, kept):
     chosen = window.select(of_ten(SYSTEM), of_ten(*TALK), budget)
     assert [each.message for each in chosen] == [SYSTEM, *kept]
 
@@ -255,13 +261,13 @@ def test_a_newest_exchange_that_does_not_fit_is_an_error(window, budget):
 
 
 @pytest.mark.parametrize("kind", [DropOldest, KeepSystemAndRecent])
-def test_a_summary_takes_room_like_any_system_message(kind):
+def test_a_summary_uses_tokens_like_any_system_message(kind):
     system, rest = of_ten(SYSTEM, Message.system("Summary: …")), of_ten(QUESTION, QUESTION)
     assert kind(max_tokens=40).select(system, rest, TokenBudget()) == [*system, *rest]
     assert kind(max_tokens=39).select(system, rest, TokenBudget()) == [*system, rest[1]]
 
 
-def test_system_messages_count_in_one_window_as_messages_and_in_the_other_not():
+def test_system_messages_count_towards_max_messages_of_drop_oldest_only():
     system, rest = of_ten(SYSTEM, SYSTEM), of_ten(QUESTION, QUESTION)
     assert DropOldest(max_messages=3).select(system, rest, TokenBudget()) == [*system, rest[1]]
     assert KeepSystemAndRecent(max_messages=2).select(system, rest, TokenBudget()) == [
@@ -271,21 +277,21 @@ def test_system_messages_count_in_one_window_as_messages_and_in_the_other_not():
 
 
 @pytest.mark.parametrize("window", [DropOldest(max_tokens=20, max_messages=2), KeepEverything()])
-def test_system_messages_alone_are_a_request_too(window):
+def test_a_request_may_consist_of_system_messages_only(window):
     assert window.select(of_ten(SYSTEM, SYSTEM), [], TokenBudget()) == of_ten(SYSTEM, SYSTEM)
     assert window.select([], [], TokenBudget()) == []
 
 
-def test_a_later_exchange_does_not_slip_in_behind_one_that_was_too_large():
+def test_an_older_exchange_is_not_selected_after_one_that_was_too_large():
     rest = counted([Message.user(each) for each in ("small", "large", "newest")], [1, 100, 1])
     assert KeepSystemAndRecent(max_tokens=50).select([], rest, TokenBudget()) == rest[2:]
 
 
-@given(talks())
-def test_exchanges_follow_one_another_without_a_gap(talk):
-    rest = [each for exchange in talk for each in exchange]
+@given(conversations())
+def test_exchange_start_finds_the_exchanges_without_gaps(conversation):
+    rest = [each for exchange in conversation for each in exchange]
     end = len(rest)
-    for exchange in reversed(talk):
+    for exchange in reversed(conversation):
         begin = exchange_start(rest, end)
         assert rest[begin:end] == exchange
         end = begin
@@ -293,33 +299,35 @@ def test_exchanges_follow_one_another_without_a_gap(talk):
 
 
 class Watched(list):
-    """Remembers which of its items were asked for."""
+    """Records which of its items were read."""
 
     def __init__(self, items):
         super().__init__(items)
-        self.asked = set()
+        self.read_indices = set()
 
-    def __getitem__(self, place):
-        self.asked.update(range(*place.indices(len(self))) if isinstance(place, slice) else [place])
-        return super().__getitem__(place)
+    def __getitem__(self, index):
+        self.read_indices.update(
+            range(*index.indices(len(self))) if isinstance(index, slice) else [index]
+        )
+        return super().__getitem__(index)
 
     def __reversed__(self):
-        return (self[place] for place in range(len(self) - 1, -1, -1))
+        return (self[index] for index in range(len(self) - 1, -1, -1))
 
 
-def test_nothing_is_looked_at_that_is_older_than_what_does_not_fit():
+def test_messages_older_than_the_first_that_does_not_fit_are_not_read():
     rest = Watched(of_ten(*[QUESTION] * 1000))
     DropOldest(max_tokens=50).select([], rest, TokenBudget())
-    assert rest.asked == set(range(994, 1000))
+    assert rest.read_indices == set(range(994, 1000))
 
 
-# ---- what is too long
+# ---- messages that are too long
 # ----------------------------------------------------------------------------------------
 
 
 def lettered(messages):
     return [
-        Counted(each, message_tokens(Letters(), each), place) for place, each in enumerate(messages)
+        Counted(each, message_tokens(Letters(), each), index) for index, each in enumerate(messages)
     ]
 
 
@@ -335,7 +343,7 @@ newest_exchanges = st.builds(
 
 
 def at_its_shortest(each):
-    """What a message takes when all is cut from it that may be."""
+    """The tokens of a message after the longest possible cut."""
     text = each.message.text
     spare = max(0, len(text) - len(truncate_text(text, SHORTEST)))
     return each.tokens - spare
@@ -381,7 +389,7 @@ def test_a_newest_exchange_that_is_too_long_is_cut_until_it_fits(
         )
 
 
-async def test_the_history_keeps_the_whole_of_what_was_cut_for_a_request():
+async def test_the_history_keeps_the_whole_text_of_a_message_that_was_cut():
     messages = [SYSTEM, Message.user("x" * 1000), Message.user("y" * 1000)]
     transcript = Transcript.of(messages, DropOldest(max_tokens=300, oversize="cut"), Letters())
     system, cut = await transcript.for_request()
@@ -392,7 +400,7 @@ async def test_the_history_keeps_the_whole_of_what_was_cut_for_a_request():
     assert MessageHistory([system, cut]).check_history() == []
 
 
-async def test_a_question_that_had_to_be_cut_counts_as_sent():
+async def test_a_pinned_question_that_was_cut_is_not_sent_again():
     question = Message.user("y" * 1000)
     transcript = Transcript.of(
         [SYSTEM, question], DropOldest(max_tokens=300, oversize="cut"), Letters()
@@ -426,7 +434,7 @@ class Six:
             DropOldest(max_tokens=29, oversize="cut"),
             [],
             [Message.user("x" * 50), CALL, *RESULTS],
-            TokenBudget(counter=Six()),  # and four for the message: ten, as all others here
+            TokenBudget(counter=Six()),  # with four for the message: ten tokens, as for the others
             "The request does not fit into DropOldest(max_tokens=29, max_messages=None, "
             "oversize='cut'): the 3 message(s) of the newest exchange have 30 tokens, 0 system message(s) 0, the tools 0, "
             "and the reply reserve 0. "
@@ -471,7 +479,9 @@ class Six:
         "too many system messages",
     ],
 )
-def test_a_small_window_says_what_does_not_fit_and_what_to_do(window, system, rest, budget, text):
+def test_the_error_of_a_small_window_states_what_does_not_fit_and_how_to_fix_it(
+    window, system, rest, budget, text
+):
     with pytest.raises(WindowTooSmall) as caught:
         window.select(of_ten(*system), of_ten(*rest), budget)
     assert str(caught.value) == text
@@ -492,12 +502,12 @@ def test_a_small_window_says_what_does_not_fit_and_what_to_do(window, system, re
         ({"oversize": "shorten"}, "oversize is 'shorten'; it must be 'error' or 'cut'."),
     ],
 )
-def test_a_window_that_cannot_be_is_refused_at_once(kind, settings, why):
+def test_invalid_settings_of_a_window_are_rejected(kind, settings, why):
     with pytest.raises(ValueError, match=why):
         kind(**settings)
 
 
-def test_a_window_is_a_value():
+def test_windows_are_immutable_and_compared_by_value():
     assert DropOldest(100) == DropOldest(max_tokens=100, max_messages=None, oversize="error")
     assert DropOldest(100) != KeepSystemAndRecent(100)
     assert KeepEverything() == KeepEverything()

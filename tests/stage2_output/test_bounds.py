@@ -17,7 +17,7 @@ E = {"$ref": "#/$defs/e"}
 
 
 def operation(name, reference=E):
-    """A schema of a sum or a product; with a constant that tells which, or without."""
+    """A schema of an operation with two operands; a name adds a constant to the schema."""
     named = {"op": {"const": name}} if name else {}
     parts = {"a": reference, "b": reference}
     return {"type": "object", "properties": {**parts, **named}, "required": ["a", "b"]}
@@ -41,7 +41,7 @@ def wrong_number(depth):
 
 @pytest.mark.parametrize("depth", [8, 15, 80])
 @pytest.mark.parametrize("rule", ["anyOf", "oneOf"])
-def test_alternatives_that_lead_to_each_other_do_not_double_the_work_for_each_level(rule, depth):
+def test_mutually_recursive_alternatives_do_not_double_the_work_at_each_level(rule, depth):
     compiled = CompiledSchema(expressions(rule, ("", "")))
     assert compiled.issues(chain(depth, "x")) == (wrong_number(depth),)
     assert not compiled.fits(chain(depth, "x"))
@@ -49,7 +49,7 @@ def test_alternatives_that_lead_to_each_other_do_not_double_the_work_for_each_le
 
 
 @pytest.mark.parametrize("rule", ["anyOf", "oneOf"])
-def test_a_value_that_is_far_too_deep_is_an_issue_at_once(rule):
+def test_a_value_that_is_far_too_deep_is_rejected_quickly(rule):
     compiled = CompiledSchema(expressions(rule))
     assert compiled.issues(chain(200, "x")) == TOO_DEEP
     assert not compiled.fits(chain(200, "x"))
@@ -79,7 +79,7 @@ def test_every_kind_of_reference_is_followed_once_for_each_part_of_a_value(schem
     assert not compiled.fits(chain(40, "x"))
 
 
-def test_references_of_a_schema_alone_do_not_double_the_work_either():
+def test_chained_references_of_a_schema_do_not_double_the_work():
     chained = {f"s{n}": {"anyOf": [{"$ref": f"#/$defs/s{n + 1}"}] * 2} for n in range(60)}
     schema = {"$defs": {**chained, "s60": {"type": "integer"}}, "$ref": "#/$defs/s0"}
     for more in ({}, {"unevaluatedProperties": False}):
@@ -89,7 +89,7 @@ def test_references_of_a_schema_alone_do_not_double_the_work_either():
         assert not compiled.fits({})
 
 
-def test_the_same_part_at_several_places_is_reported_at_each():
+def test_equal_parts_at_several_paths_are_reported_at_each_path():
     defined = expressions(names=("",))["$defs"]
     compiled = CompiledSchema({"$defs": defined, "type": "array", "items": E})
     wrong = {"a": "x", "b": 1}
@@ -101,26 +101,24 @@ def test_the_same_part_at_several_places_is_reported_at_each():
     ]
 
 
-def test_a_long_text_deep_inside_is_not_written_into_a_thousand_messages():
+def test_a_long_text_in_a_nested_value_is_not_repeated_in_the_messages():
     compiled = CompiledSchema(expressions(names=("", "")))
     assert compiled.issues(chain(8, "x" * 1_000_000)) == (wrong_number(8),)
 
 
-# ---- what honest values and schemas see of it
+# ---- effect on ordinary values and schemas
 # -------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rule", ["anyOf", "oneOf"])
 @pytest.mark.parametrize("depth", [3, 12, 25])
-def test_where_a_constant_tells_the_alternatives_apart_the_place_is_found_in_deep_values_too(
-    rule, depth
-):
+def test_issues_of_alternatives_with_a_constant_have_the_right_path_in_deep_values(rule, depth):
     compiled = CompiledSchema(expressions(rule))
     assert compiled.issues(chain(depth, "x")) == (wrong_number(depth),)
     assert compiled.issues(chain(depth, "x", "add")) == (wrong_number(depth),)
 
 
-def test_an_operation_that_is_unknown_is_told_in_deep_values_too():
+def test_an_unknown_constant_is_reported_in_deep_values():
     compiled = CompiledSchema(expressions())
     value = chain(20, {"op": "mull", "a": 1, "b": 1})
     assert compiled.issues(value) == (
@@ -134,16 +132,17 @@ def test_an_operation_that_is_unknown_is_told_in_deep_values_too():
     )
 
 
-def test_a_long_honest_value_may_follow_more_references_than_a_short_one():
+def test_a_long_value_may_follow_more_references_than_a_short_one():
     item = {"type": "object", "properties": {"n": {"$ref": "#/$defs/n"}}}
     schema = {"$defs": {"n": {"type": "integer"}, "item": item}, "items": {"$ref": "#/$defs/item"}}
     items = [{"n": number} for number in range(2_000)]
-    compiled = CompiledSchema({**schema, "unevaluatedItems": False})  # which is left to the library
+    # `unevaluatedItems` is checked by the library.
+    compiled = CompiledSchema({**schema, "unevaluatedItems": False})
     assert compiled.issues(items) == ()
     assert [issue.path for issue in compiled.issues([*items, {"n": "x"}])] == ["/2000/n"]
 
 
-def test_a_constant_that_is_wrong_in_a_long_value_hides_nothing_of_other_objects():
+def test_a_wrong_constant_in_a_long_value_hides_no_issues_of_other_objects():
     item = {"properties": {"kind": {"enum": ["a", "b"]}, "n": {"$ref": "#/$defs/n"}}}
     compiled = CompiledSchema({"$defs": {"n": {"type": "integer"}}, "items": item})
     items = [{"kind": "a", "n": 1}] * 600
@@ -151,7 +150,7 @@ def test_a_constant_that_is_wrong_in_a_long_value_hides_nothing_of_other_objects
     assert [issue.path for issue in found] == ["/600/kind", "/601/n"]
 
 
-def test_one_value_takes_nothing_from_the_next():
+def test_the_limits_apply_to_each_value_separately():
     compiled = CompiledSchema(expressions(names=("", "")))
     for _ in range(3):
         assert compiled.issues(chain(20, "x")) == (wrong_number(20),)
@@ -172,7 +171,7 @@ VALUES = st.recursive(
     st.sampled_from(["anyOf", "oneOf"]),
     st.sampled_from([("add", "mul"), ("", ""), ("add", "")]),
 )
-def test_what_is_valid_is_not_changed_by_the_bounds(value, rule, names):
+def test_the_limits_change_no_verdict(value, rule, names):
     for more in ({}, {"unevaluatedItems": False}):
         schema = expressions(rule, names, **more)
         compiled, library = CompiledSchema(schema), jsonschema.Draft202012Validator(schema)
@@ -180,7 +179,7 @@ def test_what_is_valid_is_not_changed_by_the_bounds(value, rule, names):
         assert (compiled.issues(value) == ()) is library.is_valid(value)
 
 
-# ---- the place of `false`
+# ---- the path of an issue of the schema `false`
 # ---------------------------------------------------------------------------------
 
 
@@ -195,7 +194,7 @@ def test_what_is_valid_is_not_changed_by_the_bounds(value, rule, names):
         ({"$schema": DRAFT7, "properties": {"a": False}}, {"a": 1}, "/a"),
     ],
 )
-def test_the_place_where_nothing_is_allowed_is_reported(schema, value, path):
+def test_a_value_where_the_schema_is_false_is_reported_at_its_path(schema, value, path):
     assert CompiledSchema(schema).issues(value) == (Issue(path, "is not allowed", "not", {}),)
 
 
@@ -204,7 +203,7 @@ def test_the_schema_false_allows_nothing():
     assert CompiledSchema(False).issues(1) == (issue,)
 
 
-def test_a_schema_with_false_in_it_stays_as_it_was_written():
+def test_compiling_a_schema_with_false_does_not_change_the_schema():
     schema = {"$schema": DRAFT2020, "properties": {"a": False}, "required": ["a"]}
     compiled = CompiledSchema(schema)
     assert [issue.path for issue in compiled.issues({})] == ["/a"]
@@ -227,7 +226,7 @@ def test_a_schema_with_false_in_it_stays_as_it_was_written():
     ],
     ids=["nan", "inf", "type", "maximum", "items"],
 )
-def test_a_number_that_the_library_cannot_divide_or_write_is_an_issue(schema, number):
+def test_a_number_that_the_library_cannot_process_is_an_issue(schema, number):
     for each, value in [
         (schema, number),
         ({"properties": {"a": {"items": schema}}}, {"a": [1, number]}),

@@ -10,19 +10,19 @@ from stage2_output import Extraction, InvalidSchema, Issue, OutputController, Pa
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 MISSING = Issue("/n", "is missing (integer)", "required", {"type": "integer"})
 CUT = Issue("", "The reply was cut off. Write a shorter one.", "complete")
-READ = OutputController()
+CONTROLLER = OutputController()
 
 
-def test_a_text_that_fits_is_data_with_its_place():
+def test_a_text_that_fits_returns_its_data_and_position():
     text = 'Sure: {"n": 1}'
-    assert READ.parse_and_validate(text, SCHEMA) == ParseResult(
+    assert CONTROLLER.parse_and_validate(text, SCHEMA) == ParseResult(
         True, {"n": 1}, (), text, Extraction({"n": 1}, 6, 14, "prose")
     )
 
 
-def test_a_text_that_does_not_fit_gives_no_data_but_every_issue():
+def test_a_text_that_does_not_fit_returns_every_issue_and_no_data():
     text = '{"m": 1}'
-    result = READ.parse_and_validate(text, {**SCHEMA, "maxProperties": 0})
+    result = CONTROLLER.parse_and_validate(text, {**SCHEMA, "maxProperties": 0})
     assert result == ParseResult(
         False,
         None,
@@ -43,7 +43,7 @@ def test_a_text_that_does_not_fit_gives_no_data_but_every_issue():
 
 @pytest.mark.parametrize("schema", [None, SCHEMA], ids=["no schema", "schema"])
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "reason"),
     [
         ("", "The text is empty."),
         ("no", "No JSON was found."),
@@ -54,9 +54,9 @@ def test_a_text_that_does_not_fit_gives_no_data_but_every_issue():
         ),
     ],
 )
-def test_a_text_without_json_is_an_issue_and_not_an_exception(schema, text, why):
-    assert READ.parse_and_validate(text, schema) == ParseResult(
-        False, None, (Issue("", why, "json"),), text
+def test_a_text_without_json_returns_an_issue_and_raises_no_exception(schema, text, reason):
+    assert CONTROLLER.parse_and_validate(text, schema) == ParseResult(
+        False, None, (Issue("", reason, "json"),), text
     )
 
 
@@ -74,19 +74,19 @@ def test_a_text_without_json_is_an_issue_and_not_an_exception(schema, text, why)
         ('{"n": oops} no, {"n": 2}', {"n": 2}),
     ],
 )
-def test_the_last_value_that_fits_counts_and_thinking_only_without_another(text, data):
-    result = READ.parse_and_validate(text, SCHEMA)
+def test_the_last_value_that_fits_is_used_and_values_in_thinking_only_without_another(text, data):
+    result = CONTROLLER.parse_and_validate(text, SCHEMA)
     assert (result.success, result.data) == (True, data)
     assert json.loads(text[result.extraction.start : result.extraction.end]) == data
 
 
 @pytest.mark.parametrize(
-    ("text", "blamed"),
+    ("text", "reported"),
     [('{"a": 1} {"b": 2}', {"b": 2}), ('{"a": 1}<think>{"b": 2}</think>', {"a": 1})],
 )
-def test_where_nothing_fits_the_last_value_outside_thinking_is_blamed(text, blamed):
-    result = READ.parse_and_validate(text, SCHEMA)
-    assert (result.success, result.data, result.extraction.value) == (False, None, blamed)
+def test_if_no_value_fits_the_issues_are_those_of_the_last_one_outside_thinking(text, reported):
+    result = CONTROLLER.parse_and_validate(text, SCHEMA)
+    assert (result.success, result.data, result.extraction.value) == (False, None, reported)
 
 
 @pytest.mark.parametrize(
@@ -99,15 +99,15 @@ def test_where_nothing_fits_the_last_value_outside_thinking_is_blamed(text, blam
         ('{"m": 1} or {"n": }', 12),
     ],
 )
-def test_a_draft_does_not_stand_in_for_a_broken_answer_behind_it(text, start):
-    result = READ.parse_and_validate(text, SCHEMA)
+def test_a_broken_answer_is_not_replaced_by_a_valid_draft_before_it(text, start):
+    result = CONTROLLER.parse_and_validate(text, SCHEMA)
     assert (result.success, result.data) == (False, None)
     where = f"The JSON that begins at character {start} "
     assert result.errors[0].message.startswith(where) or result.extraction.start == start
 
 
 @pytest.mark.parametrize(
-    "behind",
+    "mention",
     [
         ' as in `{"n": <number>}`.',
         ' and not {"n": ...}.',
@@ -117,19 +117,19 @@ def test_a_draft_does_not_stand_in_for_a_broken_answer_behind_it(text, start):
         " [1], [2].",
     ],
 )
-def test_what_is_only_mentioned_behind_an_answer_does_not_hide_it(behind):
-    result = READ.parse_and_validate('{"n": 1}' + behind, SCHEMA)
+def test_a_mention_of_json_after_the_answer_does_not_hide_the_answer(mention):
+    result = CONTROLLER.parse_and_validate('{"n": 1}' + mention, SCHEMA)
     assert (result.success, result.data) == (True, {"n": 1})
 
 
-def test_without_a_schema_extract_json_chooses():
-    result = READ.parse_and_validate('{"n": 1} or {"n": 2}')
+def test_without_a_schema_the_value_of_extract_json_is_used():
+    result = CONTROLLER.parse_and_validate('{"n": 1} or {"n": 2}')
     assert result.data == {"n": 1}
 
 
 @pytest.mark.parametrize("text", ["null", "0", "false", '""', "[]", "{}"])
-def test_an_empty_value_is_a_value(text):
-    result = READ.parse_and_validate(text)
+def test_an_empty_value_is_valid_data(text):
+    result = CONTROLLER.parse_and_validate(text)
     assert (result.success, result.data) == (True, json.loads(text))
 
 
@@ -142,8 +142,8 @@ def test_an_empty_value_is_a_value(text):
         ("", None),
     ],
 )
-def test_a_reply_that_was_cut_off_is_an_error_even_if_it_fits(schema, text, found):
-    result = READ.parse_and_validate(text, schema, truncated=True)
+def test_a_truncated_reply_is_an_error_even_if_it_fits(schema, text, found):
+    result = CONTROLLER.parse_and_validate(text, schema, truncated=True)
     assert result == ParseResult(False, None, (CUT,), text, found)
 
 
@@ -157,27 +157,27 @@ GAPS = {
 
 @pytest.mark.parametrize("schema", [None, SCHEMA], ids=["no schema", "schema"])
 @pytest.mark.parametrize(("text", "gap"), GAPS.items())
-def test_what_is_not_complete_is_no_data_though_it_fits(schema, text, gap):
-    result = READ.parse_and_validate(text, schema)
+def test_an_incomplete_value_is_an_error_even_if_it_fits(schema, text, gap):
+    result = CONTROLLER.parse_and_validate(text, schema)
     assert (result.success, result.data) == (False, None)
     assert result.errors == (Issue("", NOT_WHOLE + gap, "complete"),)
     assert (result.extraction.value["n"], result.extraction.complete) == (1, False)
 
 
 @pytest.mark.parametrize("text", ["{'n': 1,}", "{n: 1} // one", '```\n{"n": 1,}\n```'])
-def test_what_was_mended_is_data_and_says_so(text):
-    result = READ.parse_and_validate(text, SCHEMA)
+def test_a_repaired_value_is_data_with_repairs(text):
+    result = CONTROLLER.parse_and_validate(text, SCHEMA)
     assert (result.success, result.data) == (True, {"n": 1})
     assert result.extraction.repairs
 
 
-def test_a_schema_that_is_none_is_the_developers_error_whatever_the_text():
+def test_an_invalid_schema_raises_an_error_for_any_text():
     for options in ({}, {"truncated": True}):
         with pytest.raises(InvalidSchema, match=r"\$\.type"):
-            READ.parse_and_validate("", {"type": "strin"}, **options)
+            CONTROLLER.parse_and_validate("", {"type": "strin"}, **options)
 
 
-def test_schemas_that_differ_are_not_taken_for_each_other():
+def test_different_schemas_are_not_confused_with_each_other():
     controller = OutputController()
     schemas = [None, True, {}, {"type": "string"}, {"type": "integer"}, False]
     for _ in range(2):
@@ -192,7 +192,7 @@ class Reply:
 
 
 class Chat:
-    """Gives its replies in turn and remembers what it was sent."""
+    """Returns its replies in turn and records the messages."""
 
     def __init__(self, *replies):
         self.replies = list(replies)
@@ -204,28 +204,28 @@ class Chat:
 
 
 QUESTION = {"role": "user", "content": "how many?"}
-ORDER = {
+INSTRUCTIONS = {
     "role": "system",
     "content": "Answer with one JSON value that fits this JSON Schema, and nothing else:\n"
     + json.dumps(SCHEMA),
 }
 
 
-async def test_an_answer_that_fits_takes_one_attempt():
+async def test_a_reply_that_fits_takes_one_attempt():
     chat = Chat(Reply('{"n": 1}'))
     result = await OutputController().request(chat, [QUESTION], SCHEMA)
     assert result == ParseResult(
         True, {"n": 1}, (), '{"n": 1}', Extraction({"n": 1}, 0, 8, "bare"), attempts=1
     )
-    assert chat.sent == [[ORDER, QUESTION]]
+    assert chat.sent == [[INSTRUCTIONS, QUESTION]]
 
 
-async def test_a_model_is_told_what_is_wrong_and_asked_again():
+async def test_a_reply_that_does_not_fit_is_answered_with_feedback_and_repeated():
     chat = Chat(Reply("three"), Reply("{}"), Reply('{"n": 3}'))
     result = await OutputController().request(chat, [QUESTION], SCHEMA)
     assert (result.data, result.attempts) == ({"n": 3}, 3)
     assert chat.sent[2] == [
-        ORDER,
+        INSTRUCTIONS,
         QUESTION,
         {"role": "assistant", "content": "three"},
         {
@@ -242,7 +242,7 @@ async def test_a_model_is_told_what_is_wrong_and_asked_again():
 
 
 @pytest.mark.parametrize("attempts", [1, 2])
-async def test_the_last_failure_comes_back_when_the_attempts_are_used_up(attempts):
+async def test_the_last_failure_is_returned_when_the_attempts_are_used_up(attempts):
     chat = Chat(*[Reply("{}")] * attempts)
     result = await OutputController().request(chat, [QUESTION], SCHEMA, max_attempts=attempts)
     assert result == ParseResult(
@@ -251,7 +251,7 @@ async def test_the_last_failure_comes_back_when_the_attempts_are_used_up(attempt
     assert len(chat.sent) == attempts
 
 
-async def test_an_answer_that_was_cut_off_is_asked_for_again():
+async def test_a_truncated_reply_is_requested_again():
     chat = Chat(Reply('{"n": 1}', "length"), Reply('{"n": 2}'))
     result = await OutputController().request(chat, [QUESTION], SCHEMA)
     assert (result.data, result.attempts) == ({"n": 2}, 2)
@@ -259,41 +259,41 @@ async def test_an_answer_that_was_cut_off_is_asked_for_again():
 
 
 @pytest.mark.parametrize("attempts", [0, -1])
-async def test_fewer_than_one_attempt_is_refused_before_anything_is_sent(attempts):
+async def test_fewer_than_one_attempt_raises_an_error_before_any_request(attempts):
     chat = Chat()
     with pytest.raises(ValueError, match=f"max_attempts must be at least 1, not {attempts}"):
         await OutputController().request(chat, [QUESTION], SCHEMA, max_attempts=attempts)
     assert chat.sent == []
 
 
-async def test_a_schema_that_is_none_is_refused_before_anything_is_sent():
+async def test_an_invalid_schema_raises_an_error_before_any_request():
     chat = Chat()
     with pytest.raises(InvalidSchema):
         await OutputController().request(chat, [QUESTION], {"type": "strin"})
     assert chat.sent == []
 
 
-async def test_the_messages_of_the_caller_are_left_as_they_were():
+async def test_the_messages_of_the_caller_are_not_changed():
     messages = [dict(QUESTION)]
     await OutputController().request(Chat(Reply("{}"), Reply('{"n": 1}')), messages, SCHEMA)
     assert messages == [QUESTION]
 
 
-async def test_messages_of_any_mapping_are_sent_as_plain_dicts():
+async def test_messages_that_are_mappings_are_sent_as_dicts():
     chat = Chat(Reply('{"n": 1}'))
     await OutputController().request(chat, [MappingProxyType(QUESTION)], SCHEMA)
-    assert json.loads(json.dumps(chat.sent)) == [[ORDER, QUESTION]]
+    assert json.loads(json.dumps(chat.sent)) == [[INSTRUCTIONS, QUESTION]]
 
 
-async def test_the_schema_is_told_in_the_one_system_message():
+async def test_the_schema_is_added_to_the_existing_system_message():
     chat = Chat(Reply('{"n": 1}'))
     brief = {"role": "system", "content": "Be brief."}
     await OutputController().request(chat, [brief, QUESTION], SCHEMA)
-    told = {"role": "system", "content": "Be brief.\n\n" + ORDER["content"]}
-    assert chat.sent == [[told, QUESTION]]
+    extended = {"role": "system", "content": "Be brief.\n\n" + INSTRUCTIONS["content"]}
+    assert chat.sent == [[extended, QUESTION]]
 
 
-async def test_what_the_chat_raises_reaches_the_caller():
+async def test_an_exception_of_the_chat_is_raised():
     async def chat(messages):
         raise ConnectionError("gone")
 
@@ -301,13 +301,13 @@ async def test_what_the_chat_raises_reaches_the_caller():
         await OutputController().request(chat, [QUESTION], SCHEMA)
 
 
-async def test_a_gateway_is_a_chat():
+async def test_the_chat_method_of_a_gateway_can_be_used():
     model = ScriptedModel(["three", '{"n": 3}'])
     async with Gateway("openai:gpt-5-mini", transport=model) as gateway:
         result = await OutputController().request(gateway.chat, [QUESTION], SCHEMA)
     assert (result.data, result.attempts) == ({"n": 3}, 2)
     assert model.requests[0].messages == (
-        Message.system(ORDER["content"]),
+        Message.system(INSTRUCTIONS["content"]),
         Message.user("how many?"),
     )
     assert model.requests[1].messages[2:] == (
@@ -316,6 +316,6 @@ async def test_a_gateway_is_a_chat():
     )
 
 
-def test_brackets_in_prose_behind_an_answer_do_not_make_it_an_error():
-    result = READ.parse_and_validate('{"n": 1}\n(pattern [0-9]+, see [1, 2, ...])', SCHEMA)
+def test_brackets_in_prose_after_an_answer_are_ignored():
+    result = CONTROLLER.parse_and_validate('{"n": 1}\n(pattern [0-9]+, see [1, 2, ...])', SCHEMA)
     assert (result.success, result.data) == (True, {"n": 1})

@@ -28,19 +28,19 @@ def test_json_is_found_in_a_fence(text):
 
 
 @pytest.mark.parametrize("text", [A, "[1, 2]", '"a {string}"', "-1.5e3", "null"])
-def test_a_text_that_is_nothing_but_json_is_bare(text):
+def test_a_text_that_consists_of_json_only_is_bare(text):
     assert extract_json(text) == Extraction(json.loads(text), 0, len(text), "bare")
 
 
-# ---- which value was meant ----
+# ---- selection of a value ----
 
-MEANT = {
+SELECTED = {
     "in words": ('I think {"a": 1} will do.', "prose", {"a": 1}),
-    "behind the mark of an editor": ('\ufeff{"a": 1}', "bare", {"a": 1}),
+    "after a byte order mark": ('\ufeff{"a": 1}', "bare", {"a": 1}),
     "placeholders": ('{curly} words, [square] ones and {"a": 1}', "prose", {"a": 1}),
     "citations": ('As [1] says, {"a": 1} [2]', "prose", {"a": 1}),
     "a list and citations": ("As [1] says: [2, 3]", "prose", [2, 3]),
-    "check boxes": ('- [ ] one\n- [x] two\n{"a": 1}', "prose", {"a": 1}),
+    "checkboxes": ('- [ ] one\n- [x] two\n{"a": 1}', "prose", {"a": 1}),
     "an index": ('items[0] is {"a": 1}', "prose", {"a": 1}),
     "the first of objects": ('{"a": 1} or rather {"a": 2}', "prose", {"a": 1}),
     "the first of lists": ("[1, 2] or [3]", "prose", [1, 2]),
@@ -50,29 +50,29 @@ MEANT = {
     "the first of fences": ('```json\n{"a": 1}\n```\n```json\n{"a": 2}\n```', "fenced", {"a": 1}),
     "a tag before words": ('{"a": 0} <tool_call>{"a": 1}</tool_call>', "tagged", {"a": 1}),
     "a tag or a fence": ('<tool_call>{"a": 1}</tool_call>\n```\n{"a": 0}\n```', "tagged", {"a": 1}),
-    "valid before guessed": ("```\n[b, c]\n```\n```\n[1]\n```", "fenced", [1]),
-    "behind thoughts": ('<think>{"a": 0}</think>{"a": 1}', "prose", {"a": 1}),
-    "behind a fence in thoughts": ("<think>\n```\n[0]\n```\n</think>\n[1, 2]", "prose", [1, 2]),
-    "a list behind thoughts": ('<THINK>{"a": 0}</THINK> [1, 2]', "prose", [1, 2]),
-    "thoughts begun in the prompt": ('maybe {"a": 0}\n</think>\n{"a": 1}', "prose", {"a": 1}),
-    "before thoughts": ('{"a": 1}\n<think>or {"a": 0}', "prose", {"a": 1}),
-    "between thoughts": (
+    "valid JSON before unquoted text": ("```\n[b, c]\n```\n```\n[1]\n```", "fenced", [1]),
+    "after thinking": ('<think>{"a": 0}</think>{"a": 1}', "prose", {"a": 1}),
+    "after a fence in thinking": ("<think>\n```\n[0]\n```\n</think>\n[1, 2]", "prose", [1, 2]),
+    "a list after thinking": ('<THINK>{"a": 0}</THINK> [1, 2]', "prose", [1, 2]),
+    "thinking that began in the prompt": ('maybe {"a": 0}\n</think>\n{"a": 1}', "prose", {"a": 1}),
+    "before thinking": ('{"a": 1}\n<think>or {"a": 0}', "prose", {"a": 1}),
+    "between thinking blocks": (
         '<think>a</think>{"a": 1}<think>{"a": 0}</think>{"a": 2}',
         "prose",
         {"a": 1},
     ),
-    "thoughts, if nothing else": ('<think>{"a": 1}</think>', "thinking", {"a": 1}),
-    "thoughts that never end": ('<think>{"a": 1}', "thinking", {"a": 1}),
-    "thoughts that only end": ('{"a": 1}</think>', "thinking", {"a": 1}),
-    "a tag that is talked about": ('I use the <think> tag. {"a": 1}', "prose", {"a": 1}),
+    "thinking, if there is no other value": ('<think>{"a": 1}</think>', "thinking", {"a": 1}),
+    "thinking that never ends": ('<think>{"a": 1}', "thinking", {"a": 1}),
+    "thinking with an end tag only": ('{"a": 1}</think>', "thinking", {"a": 1}),
+    "a tag that is only mentioned": ('I use the <think> tag. {"a": 1}', "prose", {"a": 1}),
     "a broken draft": ('<think>{"a": , [2]</think>{"a": 1}', "prose", {"a": 1}),
     "broken code": ('```js\n{a: f()}\n```\n{"a": 1}', "prose", {"a": 1}),
     "a quote in words": ('Hm [it is 5" long] {"a": 1}', "prose", {"a": 1}),
 }
 
 
-@pytest.mark.parametrize(("text", "source", "value"), MEANT.values(), ids=MEANT)
-def test_what_was_meant_is_picked(text, source, value):
+@pytest.mark.parametrize(("text", "source", "value"), SELECTED.values(), ids=SELECTED)
+def test_the_intended_value_is_selected(text, source, value):
     found = extract_json(text)
     assert (found.source, found.value) == (source, value)
     assert json.loads(text[found.start : found.end]) == value
@@ -87,7 +87,7 @@ JSON_IN_STRINGS = [
 
 
 @pytest.mark.parametrize(("text", "value"), JSON_IN_STRINGS)
-def test_of_a_string_that_holds_json_the_json_is_meant(text, value):
+def test_a_string_that_contains_an_object_or_a_list_is_decoded(text, value):
     assert extract_json(text).value == value
 
 
@@ -105,27 +105,27 @@ CITATIONS = ["See [1].", "It says [1].", "Two [1] and [2].", "So:\n[1] and so on
 
 
 @pytest.mark.parametrize("text", LISTS)
-def test_a_list_of_one_number_is_a_value_where_no_words_are_around_it(text):
+def test_a_list_of_one_number_without_words_around_it_is_a_value(text):
     assert extract_json(text).value == json.loads(text[text.index("[") : text.index("]") + 1])
 
 
-def test_a_list_that_was_mended_is_no_citation():
+def test_a_repaired_list_is_not_a_citation():
     assert extract_json("It is [1,].").value == [1]
 
 
 @pytest.mark.parametrize("text", CITATIONS)
-def test_a_citation_is_none(text):
+def test_a_citation_is_not_a_value(text):
     with pytest.raises(ExtractionError, match="No JSON was found"):
         extract_json(text)
 
 
 @pytest.mark.parametrize("mark", ["```", "</think>", "<tool_call>"])
-def test_a_mark_in_a_string_does_not_change_which_value_is_meant(mark):
+def test_a_mark_in_a_string_does_not_change_the_selection(mark):
     first = {"a": mark}
     assert extract_json(f'{json.dumps(first)} or {{"b": 1}}').value == first
 
 
-def test_every_value_is_found_in_order_and_so_is_what_is_broken():
+def test_all_values_and_invalid_values_are_found_in_order():
     text = 'a {"a": [1]} b [2] c {"b": } d [3]'
     assert find_json(text) == (
         [Extraction({"a": [1]}, 2, 12, "prose"), Extraction([2], 15, 18, "prose")],
@@ -133,14 +133,14 @@ def test_every_value_is_found_in_order_and_so_is_what_is_broken():
     )
 
 
-def test_what_is_truncated_is_not_complete():
+def test_a_value_of_a_truncated_text_is_not_complete():
     assert extract_json(A, truncated=True) == Extraction({"a": 1}, 0, 8, "bare", complete=False)
     with pytest.raises(ExtractionError):
         extract_json('{"a": ,', truncated=True)
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "reason"),
     [
         ('{"a": 1}', (False, False, False, False)),
         ("{a: 1,}", (False, False, False, False)),
@@ -149,17 +149,17 @@ def test_what_is_truncated_is_not_complete():
         ("```js\nlet x = [1];\n```", (False, True, False, False)),
         ("<think>[]", (True, False, False, False)),
     ],
-    ids=["none", "mended", "a guess", "a citation", "code", "a thought"],
+    ids=["none", "repaired", "a guess", "a citation", "code", "thinking"],
 )
-def test_what_speaks_against_a_value_is_told_the_gravest_first(text, why):
-    assert doubts(find_json(text)[0][0], text) == why
+def test_the_doubts_about_a_value_are_ordered_by_severity(text, reason):
+    assert doubts(find_json(text)[0][0], text) == reason
 
 
-# ---- what cannot be read ----
+# ---- errors ----
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "message"),
     [
         ("", "The text is empty."),
         (" \n", "The text is empty."),
@@ -167,11 +167,11 @@ def test_what_speaks_against_a_value_is_told_the_gravest_first(text, why):
         ("NaN", "No JSON was found."),
     ],
 )
-def test_where_there_is_no_json_the_error_says_so(text, sentence):
+def test_a_text_without_json_raises_an_error(text, message):
     with pytest.raises(ExtractionError) as caught:
         extract_json(text)
-    assert (caught.value.position, str(caught.value)) == (None, sentence)
-    assert missing_json_message(text, []) == sentence
+    assert (caught.value.position, str(caught.value)) == (None, message)
+    assert missing_json_message(text, []) == message
 
 
 TWO_QUOTES = "has quotes that can be read in more ways than one"
@@ -192,18 +192,20 @@ BROKEN = {
     "a path": (r'{"a": "C:\Users"}', 0, "has an escape that JSON does not know", 9),
     "a quote too many": ('{"a": "b" c"}', 0, TWO_QUOTES, 8),
     "too deep": ("[" * 300 + "]" * 300, 0, "is nested too deeply", 0),
-    "broken where it counts": ('[2]\n```\n{"a": }\n```', 8, "lacks a value", 14),
-    "the first that counts": ('<think>{"a": }</think>{"b": }', 22, "lacks a value", 28),
+    "the fence is broken": ('[2]\n```\n{"a": }\n```', 8, "lacks a value", 14),
+    "thinking before it is ignored": ('<think>{"a": }</think>{"b": }', 22, "lacks a value", 28),
 }
 
 
-@pytest.mark.parametrize(("text", "start", "why", "position"), BROKEN.values(), ids=BROKEN)
-def test_what_cannot_be_read_is_an_error_that_says_where_and_why(text, start, why, position):
+@pytest.mark.parametrize(("text", "start", "reason", "position"), BROKEN.values(), ids=BROKEN)
+def test_invalid_json_raises_an_error_with_its_position_and_the_reason(
+    text, start, reason, position
+):
     with pytest.raises(ExtractionError) as caught:
         extract_json(text)
-    sentence = f"The JSON that begins at character {start} {why} (at character {position})."
-    assert (caught.value.position, str(caught.value)) == (position, sentence)
-    assert missing_json_message(text, find_json(text)[1]) == sentence
+    message = f"The JSON that begins at character {start} {reason} (at character {position})."
+    assert (caught.value.position, str(caught.value)) == (position, message)
+    assert missing_json_message(text, find_json(text)[1]) == message
 
 
 @pytest.mark.parametrize(
@@ -221,7 +223,7 @@ def test_what_cannot_be_read_is_an_error_that_says_where_and_why(text, start, wh
         '{x} {"a": {"b": 1}, "c": f(1)}',
     ],
 )
-def test_a_value_inside_a_broken_one_is_never_handed_out(text):
+def test_a_value_inside_a_broken_one_is_never_returned(text):
     with pytest.raises(ExtractionError):
         extract_json(text)
     assert find_json(text)[0] == []
@@ -238,20 +240,20 @@ def test_a_value_inside_a_broken_one_is_never_handed_out(text):
         '{"b": 1}\n```\n{"a": }\n```',
     ],
     ids=[
-        "behind it",
-        "in it",
+        "after it",
+        "inside it",
         "a list before it",
-        "a fence behind it",
-        "thoughts before it",
+        "a fence after it",
+        "thinking before it",
         "words before its fence",
     ],
 )
-def test_what_is_broken_is_an_error_rather_than_a_lesser_value(text):
+def test_a_broken_value_is_an_error_even_if_there_is_a_less_likely_valid_value(text):
     with pytest.raises(ExtractionError, match="lacks a value"):
         extract_json(text)
 
 
-def test_what_is_broken_counts_no_more_than_what_it_would_have_been():
+def test_a_broken_value_has_no_higher_priority_than_a_valid_one_in_its_place():
     assert extract_json('{"b": 1}\n[1,,2]').value == {"b": 1}
     assert extract_json('```\n[1]\n```\n{"a": }').value == [1]
 
@@ -269,7 +271,7 @@ def test_what_is_broken_counts_no_more_than_what_it_would_have_been():
         ('{"a": {"b": 1}, "c": oops}', {"a": {"b": 1}, "c": "oops"}, ("unquoted_text", 21)),
     ],
 )
-def test_what_was_mended_is_named_and_whole(text, value, repair):
+def test_a_repaired_value_is_complete_and_reports_its_repairs(text, value, repair):
     assert extract_json(text) == Extraction(value, 0, len(text), "bare", (repair,))
 
 
@@ -284,7 +286,7 @@ def test_what_was_mended_is_named_and_whole(text, value, repair):
         ('{"a": 1, ...}', {"a": 1}),
     ],
 )
-def test_what_had_to_be_closed_or_was_left_out_is_not_complete(text, value):
+def test_a_value_that_had_to_be_closed_or_has_an_ellipsis_is_not_complete(text, value):
     found = extract_json(text)
     assert (found.value, found.complete) == (value, False)
 
@@ -317,20 +319,20 @@ WRAPPING = ["`", "```", "<think>", "</think>"]
 
 
 @pytest.mark.parametrize("unit", OPENING + WRAPPING)
-def test_long_nonsense_ends_in_an_error_or_a_part(unit):
+def test_a_long_meaningless_text_raises_an_error_or_gives_an_incomplete_value(unit):
     with contextlib.suppress(ExtractionError):
         assert not extract_json(unit * (100_000 // len(unit))).complete
 
 
 @pytest.mark.parametrize(("begin", "end"), [("[", "]"), ('{"a":', "}")], ids=["lists", "objects"])
 @pytest.mark.parametrize("frame", ["@", "Here: @"], ids=["bare", "prose"])
-def test_closed_nesting_that_is_too_deep_ends_in_an_error(begin, end, frame):
+def test_closed_brackets_that_are_nested_too_deeply_raise_an_error(begin, end, frame):
     text = frame.replace("@", begin * 100_000 + "1" + end * 100_000)
     with pytest.raises(ExtractionError, match="is nested too deeply") as caught:
         extract_json(text)
     assert caught.value.position == frame.index("@")
 
 
-def test_an_object_of_ten_thousand_keys_and_one_twice_ends_in_an_error():
+def test_an_object_with_ten_thousand_keys_and_one_duplicate_raises_an_error():
     with pytest.raises(ExtractionError, match="twice in one object"):
         extract_json("{" + "".join(f'"k{n}":1,' for n in range(10_000)) + '"k0":2}')

@@ -11,7 +11,7 @@ SCHEMA = {
 }
 
 
-def told(value, schema=SCHEMA):
+def feedback_on(value, schema=SCHEMA):
     issues = CompiledSchema(schema).issues(value)
     return feedback(ParseResult(False, None, issues, "", Extraction(value, 0, 0, "bare")))
 
@@ -21,15 +21,15 @@ def told(value, schema=SCHEMA):
     [
         "No JSON was found.",
         "The JSON that begins at character 5 is never closed.",
-        'The JSON that begins at character 12 is broken at character 40: the key "a" stands twice.',
+        'The JSON that begins at character 12 is broken at character 40: the key "a" appears twice.',
     ],
 )
-def test_where_nothing_was_found_the_problem_is_told(problem):
+def test_feedback_on_a_text_without_json_states_the_problem(problem):
     result = ParseResult(False, None, (Issue("", problem, "json"),), "")
     assert feedback(result) == f"{problem} Answer with the JSON and nothing else."
 
 
-def test_where_only_a_part_was_found_it_is_not_said_to_be_of_a_wrong_kind():
+def test_feedback_on_a_truncated_reply_does_not_report_a_wrong_type():
     cut = Issue("", "The reply was cut off. Write a shorter one.", "complete")
     result = ParseResult(False, None, (cut,), "", Extraction({}, 0, 1, "bare", complete=False))
     assert feedback(result) == (
@@ -38,7 +38,7 @@ def test_where_only_a_part_was_found_it_is_not_said_to_be_of_a_wrong_kind():
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "text"),
     [
         (
             {"file": "hunter2"},
@@ -56,11 +56,11 @@ def test_where_only_a_part_was_found_it_is_not_said_to_be_of_a_wrong_kind():
     ],
     ids=["renamed", "everything at once", "the whole value"],
 )
-def test_a_model_is_told_everything_that_is_wrong(value, words):
-    assert told(value) == words
+def test_feedback_lists_everything_that_is_wrong(value, text):
+    assert feedback_on(value) == text
 
 
-def test_a_usable_reply_needs_no_words():
+def test_feedback_on_a_successful_result_is_empty():
     assert feedback(ParseResult(True, {"path": "a"}, (), "")) == ""
 
 
@@ -120,25 +120,24 @@ TYPICAL = {
 
 
 @pytest.mark.parametrize(("schema", "value"), TYPICAL.values(), ids=TYPICAL)
-def test_a_typical_mistake_takes_at_most_120_tokens(schema, value):
-    tokens = ApproximateCounter().count(told(value, schema))
-    assert (
-        10 < tokens <= 1.2 * 120
-    )  # the approximation is at least a fifth higher than a tokenizer's count
+def test_feedback_on_a_typical_mistake_has_at_most_120_tokens(schema, value):
+    tokens = ApproximateCounter().count(feedback_on(value, schema))
+    # The approximation is at least a fifth higher than the count of a tokenizer.
+    assert 10 < tokens <= 1.2 * 120
 
 
 @pytest.mark.parametrize(
     ("number", "last"),
     [(10, "- /9 is odd"), (11, "- and at least 1 more"), (25, "- and at least 15 more")],
 )
-def test_ten_issues_are_told_and_the_rest_counted(number, last):
+def test_ten_issues_are_listed_and_the_rest_are_counted(number, last):
     lines = issue_lines(Issue(f"/{index}", "is odd", "odd") for index in range(number)).split("\n")
     assert lines[:10] == [f"- /{index} is odd" for index in range(10)]
     assert lines[-1] == last
     assert len(lines) == min(number, 11)
 
 
-def test_issues_that_were_never_looked_for_are_said_to_be_there():
+def test_issues_beyond_the_limit_are_counted_as_at_least():
     issues = CompiledSchema({"items": {"type": "string"}}).issues([1] * 1000)
     assert issue_lines(issues).split("\n")[9:] == [
         "- /17 must be string, not integer",
@@ -146,11 +145,11 @@ def test_issues_that_were_never_looked_for_are_said_to_be_there():
     ]
 
 
-def test_no_issues_take_no_lines():
+def test_issue_lines_of_no_issues_is_empty():
     assert issue_lines([]) == ""
 
 
-def test_what_comes_from_a_model_or_a_validator_stays_on_its_line():
+def test_texts_of_models_and_validators_cannot_add_lines():
     issue = Issue(
         "/a\n- /b is fine\ud800",
         "does not fit: line\r\none\u2028two\x1b[0m",
@@ -161,7 +160,7 @@ def test_what_comes_from_a_model_or_a_validator_stays_on_its_line():
     assert issue_lines([issue]) == "- /a - /b is fine� does not fit: line  one two�[0m; hint  hint"
 
 
-def test_a_line_is_never_a_page():
+def test_a_line_has_a_limited_length():
     issue = Issue("/deep" * 100 + "/end", "word " * 1000, "rule", None, "hint " * 1000)
     [line] = issue_lines([issue]).split("\n")
     assert line.startswith("- /deep/deep/")
@@ -170,9 +169,9 @@ def test_a_line_is_never_a_page():
     assert len(line) < 1000
 
 
-def test_the_worst_feedback_is_bounded():
+def test_the_length_of_feedback_is_limited():
     value = [
         {chr(0x4E00 + number) * 1000 + str(key): 1 for key in range(50)} for number in range(50)
     ]
     schema = {"items": {"required": ["a"], "additionalProperties": False}}
-    assert len(told(value, schema)) < 10_000
+    assert len(feedback_on(value, schema)) < 10_000

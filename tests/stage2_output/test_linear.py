@@ -1,5 +1,4 @@
-"""Reading takes time in proportion to the text, whatever it repeats. Function calls are counted,
-Python's and C's."""
+"""Reading takes linear time for any repeated text. The tests count function calls of Python and C."""
 
 import sys
 
@@ -40,17 +39,17 @@ READERS = {
     "decisions": lambda text: parse_tool_decisions(CONTROLLER, text),
 }
 
-# What stands before, what is repeated, what stands behind.
+# The beginning of a text, the repeated part, and the end.
 TEXTS = {
     "broken mentions": ("", "`{", '"'),
     "broken mentions of lists": ("x ", "[`", ""),
-    "mentions behind a value": ("", '{"a":1}`[', ""),
+    "mentions after a value": ("", '{"a":1}`[', ""),
     "broken code": ("", "```js\n{'a: 1\n```\n", ""),
-    "broken values in thoughts": ("", "<think>{'</think>", ""),
+    "broken values in thinking": ("", "<think>{'</think>", ""),
     "objects that do not fit": ("", "}{", ""),
     "damaged objects": ("", "{｝", ""),
     "items that do not fit": ("[", "\n‘", "]"),
-    "comments behind quotes": ("[[", "‘\n//1", ""),
+    "comments after quotes": ("[[", "‘\n//1", ""),
     "quotes in a string": ('{"a": ', "`", "</tool_call>"),
     "strings cut by tags": ("x ", "{a:‚\n</a>", ""),
     "strings cut by fences": ("x ", '{"b":‚a\n```\n', ""),
@@ -81,23 +80,19 @@ def calls(read, text):
 
 
 @pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize(("before", "unit", "behind"), TEXTS.values(), ids=TEXTS)
-def test_twice_the_text_takes_twice_the_calls_and_few_for_each_character(
-    before, unit, behind, reader
-):
+@pytest.mark.parametrize(("before", "unit", "after"), TEXTS.values(), ids=TEXTS)
+def test_function_calls_grow_linearly_with_the_text(before, unit, after, reader):
     read = READERS[reader]
-    short, long = (before + unit * (size // len(unit)) + behind for size in (SHORT, LONG))
-    read(before + unit + behind)  # what is imported at first use is not counted
+    short, long = (before + unit * (size // len(unit)) + after for size in (SHORT, LONG))
+    read(before + unit + after)  # imports at first use are not counted
     first, second = calls(read, short), calls(read, long)
-    assert (
-        second <= 2.2 * first + 3 * LONG
-    )  # a look ahead of 1000 characters may find the end of a short text
+    # A lookahead of 1000 characters may find the end of a short text.
+    assert second <= 2.2 * first + 3 * LONG
     assert second <= MOST_PER_CHARACTER * LONG
 
 
 def opcodes(read, value):
-    """The number of instructions that Python executes; unlike calls, they show comparisons in a
-    loop."""
+    """The number of opcodes that Python executes; unlike calls, they include comparisons."""
     count = 0
 
     def step(frame, event, _):
@@ -119,7 +114,7 @@ def opcodes(read, value):
     [lambda size: {f"k{number}": "x" for number in range(size)}, lambda size: ["x"] * size],
     ids=["members", "items"],
 )
-def test_twice_the_errors_in_an_alternative_take_twice_the_instructions(value):
+def test_opcodes_grow_linearly_with_the_errors_of_an_alternative(value):
     numbers = {"type": "object", "additionalProperties": {"type": "integer"}}
     schema = CompiledSchema({"anyOf": [numbers, {"type": "array", "items": {"type": "integer"}}]})
     short, long = (opcodes(schema.issues, value(size)) for size in (200, 400))
@@ -130,13 +125,13 @@ def test_twice_the_errors_in_an_alternative_take_twice_the_instructions(value):
     ("lines", "errors"),
     [(1000, ()), (1001, ("The JSON that begins at character 9000 is one invalid value too many",))],
 )
-def test_a_thousand_damaged_values_of_a_text_are_read(lines, errors):
+def test_at_most_a_thousand_damaged_values_of_a_text_are_read(lines, errors):
     result = CONTROLLER.parse_and_validate("{'a': 1}\n" * lines, SCHEMA)
     assert tuple(each.message.partition(" (")[0] for each in result.errors) == errors
 
 
 @pytest.mark.parametrize(("quotes", "is_read"), [(1000, True), (1001, False)])
-def test_a_thousand_unescaped_quotes_of_a_string_are_read(quotes, is_read):
+def test_at_most_a_thousand_unescaped_quotes_of_a_string_are_read(quotes, is_read):
     text = 'a"' * quotes + "a"
     found = extract(f'["{text}"]')
     assert found.value == [text] if is_read else isinstance(found, ExtractionError)

@@ -1,10 +1,9 @@
-"""No regular expression that reads what a model wrote can be made to go back and forth over it.
+"""The regular expressions that read replies of models never backtrack without a limit.
 
-Two proofs for each. By its structure: a repeat without a low limit must be possessive, or one class
-of characters that ends the pattern, so that nothing can ask for its characters back; and what
-remains of choices has a low limit, too. By counting: `Steps` matches as `re` does and counts; four
-times the text must not take more than about four times the steps, with the text that each repeat
-likes best.
+Each is tested in two ways. Structure: a repeat without a low limit must be possessive, or one class
+of characters at the end of the pattern, so that it cannot backtrack. The number of other choices is
+limited. Counting: `Steps` matches like `re` and counts its steps. Four times the text must take at
+most about four times the steps, for the worst text of each repeat.
 """
 
 import ast
@@ -17,9 +16,9 @@ import pytest
 import stage2_output
 
 ROOT = Path(stage2_output.__file__).parent
-HIGH = 300  # a repeat that can go on for longer than this must not give back
-MOST_WAYS = 2000  # in which a pattern may go on from one place
-MOST_STEPS = 200_000  # for a text of some hundred characters
+HIGH = 300  # a repeat with a higher limit must not backtrack
+MOST_WAYS = 2000  # of a pattern to continue from one position
+MOST_STEPS = 200_000  # for a text of a few hundred characters
 SEARCHES = {"search", "finditer", "findall", "sub", "subn", "split"}
 ALPHABET = [*map(chr, range(1, 127)), *"é中😀½“”„‟‘’‚‛＂´，：；｛｝［］◁▷…\u00a0\u2028\ufeff\u200b"]
 OP = re._constants
@@ -29,8 +28,7 @@ GREEDY, POSSESSIVE = (OP.MAX_REPEAT, OP.MIN_REPEAT), OP.POSSESSIVE_REPEAT
 
 
 def sources(*names):
-    """The modules of the stage that these modules are made of: their names, and what stands in
-    them."""
+    """The syntax trees of these modules and of the modules of the stage that they import."""
     found, open_ = {}, [*names]
     while open_:
         name = open_.pop()
@@ -38,7 +36,7 @@ def sources(*names):
             continue
         file = ROOT / f"{name.replace('.', '/')}.py"
         if not file.exists():
-            continue  # a room, whose docstring holds no patterns
+            continue  # a package, which has no patterns
         found[name] = ast.parse(file.read_text("utf-8"))
         for node in ast.walk(found[name]):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
@@ -62,7 +60,7 @@ def patterns_in(value):
 
 
 def searched_in(tree):
-    """The names of the patterns that a module looks for, and so tries at every place of a text."""
+    """The names of the patterns that a module searches for, at every position of a text."""
     for node in ast.walk(tree):
         if (
             isinstance(node, ast.Attribute)
@@ -84,7 +82,7 @@ PATTERNS = {
 }
 
 
-def test_all_patterns_of_the_readers_are_here():
+def test_all_patterns_of_the_readers_are_tested():
     written = {name for name, tree in READERS.items() if "re.compile" in ast.unparse(tree)}
     assert (
         {name.rpartition("._")[0] for name in PATTERNS}
@@ -94,7 +92,7 @@ def test_all_patterns_of_the_readers_are_here():
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_no_pattern_is_made_where_nobody_would_look_for_it(name):
+def test_patterns_are_compiled_only_in_assignments_at_module_level(name):
     elsewhere = "\n".join(
         ast.unparse(each) for each in READERS[name].body if not isinstance(each, ast.Assign)
     )
@@ -111,7 +109,7 @@ def tree_of(pattern):
 
 
 def bodies(op, argument):
-    """The parts that a part of a pattern is made of."""
+    """The parts inside a part of a pattern."""
     if op in (*GREEDY, POSSESSIVE, OP.SUBPATTERN, OP.ASSERT, OP.ASSERT_NOT):
         return [argument[-1]]
     if op in CHOICES:
@@ -123,8 +121,7 @@ def bodies(op, argument):
 
 
 def ways(items, *, last=True):
-    """In how many ways a part can go on from one place, at most; what gives nothing back has
-    one."""
+    """The maximum number of ways to continue from one position; 1 without backtracking."""
     product = 1
     for number, (op, argument) in enumerate(items):
         ends = last and number == len(items) - 1
@@ -135,7 +132,7 @@ def ways(items, *, last=True):
             product *= ways_of_repeat(argument, inner[0], ends)
         elif op is OP.SUBPATTERN:
             product *= inner[0]
-        elif inner:  # possessive, or a look ahead: one way outwards, few ways within
+        elif inner:  # possessive or lookahead: one way outside, few inside
             assert inner[0] <= MOST_WAYS
     return product
 
@@ -145,20 +142,20 @@ def ways_of_repeat(argument, inner, ends):
     if most <= HIGH:
         return sum(inner**count for count in range(least, most + 1))
     assert (ends, [op in CLASSES for op, _ in body]) == (True, [True]), (
-        "an unlimited repeat can give back"
+        "an unlimited repeat can backtrack"
     )
     return 1
 
 
 @pytest.mark.parametrize("name", PATTERNS)
-def test_no_unlimited_repeat_gives_back_what_it_took(name):
+def test_no_unlimited_repeat_backtracks(name):
     assert ways(tree_of(PATTERNS[name][0])) <= MOST_WAYS
 
 
 @pytest.mark.parametrize(
     "bad", [r"a*b", r"(?:ab|c)*", r"(?:a*)*+x", r"\s+$", r"(?:a{0,99}){9}", r".*?x", r"a{2,}b"]
 )
-def test_a_pattern_that_gives_back_would_be_found(bad):
+def test_the_structural_test_detects_patterns_that_backtrack(bad):
     with pytest.raises(AssertionError):
         assert ways(tree_of(re.compile(bad))) <= MOST_WAYS
 
@@ -167,19 +164,17 @@ def test_a_pattern_that_gives_back_would_be_found(bad):
 
 
 class Steps:
-    """Matches as `re` does, and counts how many characters it looks at and how many parts it
-    tries."""
+    """Matches like `re`, and counts the characters and parts that it tries."""
 
     def __init__(self, pattern):
         self.pattern, self.count = pattern, 0
         self._items, self._classes, self._groups = tree_of(pattern), {}, set()
 
     def taken(self, text, *, searched):
-        """The steps it takes to match, and to look for it everywhere as where it is looked for on
-        and on."""
+        """The number of steps to match once or, if `searched`, at every position."""
         self.count = 0
         end, found = self._match(text, 0), self.pattern.match(text)
-        assert end == (found and found.end()), text  # it does match as `re` does
+        assert end == (found and found.end()), text  # it matches like `re`
         at = 0
         while searched and at <= len(text):
             end = self._match(text, at)
@@ -220,7 +215,7 @@ class Steps:
         return self._one(op, argument, text, at)
 
     def _one(self, op, argument, text, at):
-        """A character, or a place such as the end."""
+        """A character, or a position such as the end."""
         key = (op, argument if isinstance(argument, int) else id(argument))
         if key not in self._classes:
             part = re._parser.SubPattern(self._items.state, [(op, argument)])
@@ -253,7 +248,7 @@ class Steps:
 
 
 def example(items):
-    """A short text that a part takes."""
+    """A short text that a part matches."""
     text = ""
     for op, argument in items:
         if op in CLASSES:
@@ -266,7 +261,7 @@ def example(items):
 
 
 def characters(items):
-    """A few characters that a class takes, of different kinds."""
+    """A few characters of different kinds that a class matches."""
     part = re._compiler.compile(re._parser.SubPattern(re._parser.State(), items), re.UNICODE)
     usual, others = (
         [mark for mark in marks if part.match(mark)] for marks in ("\"' \n\\a1*/:,x", ALPHABET)
@@ -275,7 +270,7 @@ def characters(items):
 
 
 def repeats(items, before=""):
-    """Every repeat of a pattern: what leads to it, and its body."""
+    """Every repeat of a pattern: a text that leads to it, and its body."""
     for number, (op, argument) in enumerate(items):
         lead = before + example(items[:number])
         if op in (*GREEDY, POSSESSIVE) and argument[1] > 1:
@@ -285,7 +280,7 @@ def repeats(items, before=""):
 
 
 def units(items):
-    """What a repeat takes again and again: each of its alternatives, and two of them in turn."""
+    """Texts that a repeat matches repeatedly: each alternative, and two of them in turn."""
     single = [*dict.fromkeys(each for op, argument in items for each in unit(op, argument))][:6]
     return single + [one + other for one in single[:3] for other in single[:3] if one != other]
 
@@ -306,7 +301,7 @@ def worst_cases(pattern):
 
 
 @pytest.mark.parametrize("name", PATTERNS)
-def test_four_times_the_text_takes_four_times_the_steps(name):
+def test_the_steps_of_a_pattern_grow_linearly_with_the_text(name):
     assert_linear(*PATTERNS[name])
 
 
@@ -329,6 +324,6 @@ def assert_linear(pattern, searched):
         r"[ \n]*\n[ ]*`",
     ],
 )
-def test_steps_that_grow_faster_would_be_found(bad):
+def test_the_counting_test_detects_patterns_whose_steps_grow_faster(bad):
     with pytest.raises(AssertionError):
         assert_linear(re.compile(bad), searched=True)

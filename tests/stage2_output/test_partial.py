@@ -88,7 +88,7 @@ def nothing(text):
 
 
 def so_far(text):
-    """What is shown after every character."""
+    """The partial value after every character."""
     return [parse_partial(text[:end]) for end in range(len(text) + 1)]
 
 
@@ -97,12 +97,10 @@ def shown(text):
 
 
 def grown_only_where_open(earlier, later, opened, pointer=""):
-    """Whether a later value is an earlier one that grew at its end, and only where it was said to
-    be open."""
+    """Whether a later value extends an earlier one at its end, and only where it was open."""
     if pointer not in opened:
-        return repr(earlier) == repr(
-            later
-        )  # tells 1 from 1.0 and True, and keeps the order of keys
+        # repr distinguishes 1, 1.0 and True, and includes the order of keys.
+        return repr(earlier) == repr(later)
     if type(earlier) is not type(later):
         return False
     if isinstance(earlier, str):
@@ -127,7 +125,7 @@ def at(value, pointer):
     return value
 
 
-# ---- what holds for any text
+# ---- any text
 # ----------------------------------------------------------------------------
 
 
@@ -142,7 +140,7 @@ def at(value, pointer):
 @example("[[[ \n[1,2], [ ]")
 @example('{"{"{"a": 1')
 @example('<x {"a": 1} y> {"b": 2}')
-def test_what_was_shown_only_grows_and_only_where_it_is_open(text):
+def test_a_partial_value_only_grows_and_only_where_it_is_open(text):
     for earlier, later in pairwise(shown(text)):
         assert (later.start, later.source) == (earlier.start, earlier.source)
         assert later.end >= earlier.end
@@ -150,7 +148,7 @@ def test_what_was_shown_only_grows_and_only_where_it_is_open(text):
 
 
 @given(ANY)
-def test_once_something_is_shown_it_is_shown_for_good_and_before_that_nothing_is(text):
+def test_a_partial_value_that_was_found_is_never_withdrawn(text):
     found = so_far(text)
     first = next(
         (end for end, each in enumerate(found) if each.open or each.complete), len(text) + 1
@@ -160,7 +158,7 @@ def test_once_something_is_shown_it_is_shown_for_good_and_before_that_nothing_is
 
 
 @given(ANY)
-def test_what_is_complete_is_what_extract_json_reads_there(text):
+def test_a_complete_partial_value_equals_the_result_of_extract_json(text):
     for found, written in ((each, text[each.start : each.end]) for each in shown(text)):
         assert found.complete == (found.open == ())
         if found.complete:
@@ -171,7 +169,7 @@ def test_what_is_complete_is_what_extract_json_reads_there(text):
 
 
 @given(ANY)
-def test_pointers_of_what_is_open_lead_inwards_to_strings_lists_and_objects(text):
+def test_pointers_of_open_parts_lead_to_nested_strings_lists_and_objects(text):
     for found in shown(text):
         for pointer in found.open:
             assert isinstance(at(found.value, pointer), dict | list | str)
@@ -183,7 +181,7 @@ def test_pointers_of_what_is_open_lead_inwards_to_strings_lists_and_objects(text
     JSON_TEXTS,
     st.sampled_from(["", "Sure: ", "\n```json\n", "<think>{}</think>", "[1] ", "\ufeff"]),
 )
-def test_json_is_shown_while_it_is_written_and_complete_at_its_last_bracket(text, before):
+def test_json_is_available_while_it_grows_and_complete_at_its_last_bracket(text, before):
     found = so_far(before + text)
     value = json.loads(text)
     assert repr(found[-1].value) == repr(value)
@@ -192,7 +190,7 @@ def test_json_is_shown_while_it_is_written_and_complete_at_its_last_bracket(text
 
 
 @given(st.lists(st.text(), min_size=1), st.booleans())
-def test_every_whole_character_of_a_string_is_shown_at_once(strings, ascii_only):
+def test_every_complete_character_of_a_string_is_available_at_once(strings, ascii_only):
     written = "["
     for place, string in enumerate(strings):
         written += '"'
@@ -200,23 +198,23 @@ def test_every_whole_character_of_a_string_is_shown_at_once(strings, ascii_only)
             written += json.dumps(character, ensure_ascii=ascii_only)[1:-1]
             so_far = parse_partial(written).value
             assert so_far[:place] == strings[:place]
-            # Half of a character, if there is such a thing in a string, waits for the other half.
+            # A first surrogate waits for the second one.
             assert so_far[place] == string[: end + 1] or "\ud800" <= character <= "\udbff"
         written += '",'
         assert parse_partial(written).value == strings[: place + 1]
 
 
-# ---- what is shown when
+# ---- partial values step by step
 # ---------------------------------------------------------------------------------
 
 
 def steps(text):
-    """What is shown at each `|`, without the marks."""
+    """The partial value at each `|`; the marks are removed."""
     pieces = text.split("|")
     return [parse_partial("".join(pieces[: end + 1])) for end in range(len(pieces))]
 
 
-def test_a_tool_call_grows_and_says_what_is_open():
+def test_a_tool_call_grows_and_its_open_parts_are_listed():
     text = '{|"|to|ol":| "get_w|eather", "argu|ments": {"ci|ty": "Par|is"|}|}| That is it.'
     call = {"tool": "get_weather", "arguments": {}}
     assert [(found.value, found.open) for found in steps(text)] == [
@@ -235,14 +233,14 @@ def test_a_tool_call_grows_and_says_what_is_open():
     ]
 
 
-def test_a_whole_extraction_while_it_grows_and_at_its_end():
+def test_parse_partial_returns_an_extraction_with_all_fields():
     assert parse_partial('Sure: {"a": [1, "x') == Extraction(
         {"a": [1, "x"]}, 6, 18, "prose", complete=False, open=("", "/a", "/a/1")
     )
     assert parse_partial('Sure: {"a": [1, "x"]}!') == Extraction({"a": [1, "x"]}, 6, 21, "prose")
 
 
-def test_a_number_waits_for_what_follows_it_and_a_word_for_its_last_letter():
+def test_a_number_waits_for_the_next_character_and_a_literal_for_its_last_letter():
     values = [found.value for found in steps("[1|2|,| -0|.5|e3| |, tr|ue|, fal|se, nul|l|]")]
     assert values == [
         *(None, None, [12], [12], [12], [12]),
@@ -255,7 +253,7 @@ def test_a_number_waits_for_what_follows_it_and_a_word_for_its_last_letter():
     ]
 
 
-def test_an_escape_is_shown_when_it_is_whole():
+def test_an_escape_is_available_when_it_is_complete():
     texts = [
         found.value["a"] for found in steps('{"a": "x|\\|n|\\u|00|e9|\\ud83d|\\u|de|00|\\ud83d|!')
     ]
@@ -277,7 +275,7 @@ def test_an_escape_is_shown_when_it_is_whole():
     assert texts[-1] == f"{start}😀\ud83d!"
 
 
-def test_names_with_slashes_and_tildes_are_escaped_in_pointers():
+def test_keys_with_slashes_and_tildes_are_escaped_in_pointers():
     assert parse_partial('{"a/b": {"~": [[').open == ("", "/a~1b", "/a~1b/~0", "/a~1b/~0/0")
 
 
@@ -310,7 +308,7 @@ def test_names_with_slashes_and_tildes_are_escaped_in_pointers():
         ),
     ],
 )
-def test_the_first_json_outside_of_thoughts_is_shown(text, source):
+def test_the_first_json_outside_of_thinking_is_returned(text, source):
     found = parse_partial(text)
     assert (found.value, found.start, found.source) == ({"a": ""}, text.rindex("{"), source)
 
@@ -331,7 +329,7 @@ NOTHING_YET = [
     "<x {",
     "<think",
 ]
-THOUGHTS = [
+THINKING = [
     '<think>{"a": 1}',
     '<think>{"a": 1}</thi',
     "<thinking>[1, 2]",
@@ -355,15 +353,15 @@ DAMAGED = [
 ]
 
 
-@pytest.mark.parametrize("text", NOTHING_YET + THOUGHTS + NO_JSON + DAMAGED)
-def test_with_nothing_to_show_yet_it_says_so(text):
+@pytest.mark.parametrize("text", NOTHING_YET + THINKING + NO_JSON + DAMAGED)
+def test_a_text_without_json_gives_an_empty_extraction(text):
     assert parse_partial(text) == nothing(text)
 
 
 @pytest.mark.parametrize(
     "text", ["{}", "[]", "{ }", "[{}]", "[1, 2]", "[true, null]", "[[0, 1], [2, 3]]"]
 )
-def test_what_prose_may_hold_as_well_is_json_where_it_begins_a_line(text):
+def test_brackets_that_may_be_prose_are_json_at_the_beginning_of_a_line(text):
     for before in ("", "Here:\n  ", "```json\n", "```", "<think>x</think>"):
         found = parse_partial(before + text)
         assert (found.value, found.complete) == (json.loads(text), True)
@@ -392,13 +390,13 @@ def test_what_prose_may_hold_as_well_is_json_where_it_begins_a_line(text):
         (f'{{"a": {"9" * 5000}, "b": 1}}', {}),
     ],
 )
-def test_what_is_no_json_ends_the_growing_for_good(text, value):
+def test_invalid_json_ends_the_growth_of_a_partial_value(text, value):
     found = parse_partial(text)
     assert (found.value, found.complete) == (value, False)
     assert parse_partial(text + '", "z": 1}]}') == found
 
 
-def test_deep_nesting_is_shown_to_its_limit_as_extract_json_reads_it():
+def test_nested_values_have_the_depth_limit_of_extract_json():
     for bracket, closing in (("[", "]"), ('{"a":', "}")):
         most = bracket * MOST_DEPTH + '"x"' + closing * MOST_DEPTH
         assert parse_partial(most) == extract_json(most)
@@ -408,7 +406,7 @@ def test_deep_nesting_is_shown_to_its_limit_as_extract_json_reads_it():
             extract_json(bracket + most + closing)
 
 
-def test_pointers_are_not_told_where_they_become_very_long():
+def test_very_long_pointers_are_omitted():
     key = "k" * (LONGEST_POINTER // 2)
     text = f'{{"{key}": {{"a": {{"{key}": {{"b": ["x'
     assert parse_partial(text).open == ("", f"/{key}", f"/{key}/a")
@@ -418,7 +416,7 @@ def test_pointers_are_not_told_where_they_become_very_long():
 @pytest.mark.parametrize(
     "unit", ["{", "[", "`", '\\"', '{"a":', '["', "<think>", '"\\', "{'", "[{ ", "1", " "]
 )
-def test_long_hostile_texts_are_read_like_any_other(unit):
+def test_long_hostile_texts_are_read_without_errors(unit):
     for text in (unit * 20_000, '{"a": [' + unit * 20_000, '{"a": "' + unit * 20_000):
         found = parse_partial(text)
         assert (found.complete, found.end <= len(text), len(found.open) <= MOST_DEPTH + 1) == (
@@ -428,7 +426,7 @@ def test_long_hostile_texts_are_read_like_any_other(unit):
         )
 
 
-def test_of_recorded_texts_nothing_else_is_shown_as_complete_than_what_extract_json_takes(recorded):
+def test_complete_partial_values_of_recorded_texts_are_those_of_extract_json(recorded):
     rows, _ = recorded("output.jsonl")
     shown = [(row["raw"], parse_partial(row["raw"])) for row in rows if isinstance(row["raw"], str)]
     complete = [(text, found.value) for text, found in shown if found.complete]

@@ -1,5 +1,5 @@
-"""Random values, damaged and wrapped in the ways of models: what comes back is right, or does not
-pretend to be."""
+"""Random values with the damage and the surrounding text that models produce: the result is correct,
+an error, or marked as incomplete."""
 
 import json
 import re
@@ -53,9 +53,8 @@ ANY = st.lists(INNER, max_size=4) | st.dictionaries(KEYS, INNER, max_size=4)
 
 
 def same(one, other):
-    return json.dumps(one) == json.dumps(
-        other
-    )  # tells 1 from True and from 1.0, and one order from another
+    # json.dumps distinguishes 1, True and 1.0, and the order of keys.
+    return json.dumps(one) == json.dumps(other)
 
 
 INSIDE = listed("""trailing comma, leading comma, missing comma, missing colon, single quotes,
@@ -70,23 +69,20 @@ SPACES = ["\u00a0", "\u2003", "\u200b", "\ufeff", "\u3000", "\v", "\f", "\x85", 
 SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 WIDE = dict(zip("{}[],:", "｛｝［］，：", strict=True))
 
-# Where nobody could know better, a damage is not done.
-# A quote with structure behind it may as well be structure: `a", "b": "c` without escapes is two
-# members.
+# Ambiguous damage is not produced.
+# A quote followed by structure may itself be structure: `a", "b": "c` without escapes is two members.
 LIKE_STRUCTURE = re.compile(r'^"|"$|"\s*(?:["{}\[\]，<`+#/]|,(?! [a-zé]+ ))')
-# So may an apostrophe that does not stand within a word, and a backslash that makes an escape of a
-# letter.
+# The same applies to an apostrophe outside a word, and to a backslash before a letter of an escape.
 WITHIN_WORDS = re.compile(r"(?:[^']|(?<=[a-zé])'(?=[a-zé]))*")
 REAL_ESCAPE = re.compile(r"\\(?=[^a-zA-Z]|[bfnrtuxU]|\Z)")
-# Text without quotes: not what is a value of its own, not two texts without a comma between them,
-# not with a comment that touches it (`a#b`), and not first in a list, for "[see below]" in prose is
-# no JSON. Neither is `{word # ...` or `{word {`: behind a key without quotes its colon comes at
-# once.
+# Text without quotes is not a literal, not beside another text without a comma, and not beside a
+# comment (`a#b`). It is not the first item of a list, because "[see below]" in prose is not JSON.
+# `{word # ...` and `{word {` are not JSON either: a colon directly follows an unquoted key.
 BARE_WORDS = re.compile(r"(?!(?:true|false|null)\b)[a-zé中文][-a-zé中文 ]*(?<! )")
 
 
 class Writer:
-    """Writes a value as JSON, with the damages it is told to do, each at some of its places."""
+    """Writes a value as JSON with the given kinds of damage, each at some positions."""
 
     def __init__(self, random, damages, share=0.5):
         self._random, self._damages, self._share = random, damages, share
@@ -171,7 +167,7 @@ class Writer:
         return self._quoted(text)
 
     def _quoted(self, text, *, is_key=False):
-        body = self._hurt(
+        body = self._damage_body(
             text, json.dumps(text, ensure_ascii=self._random.random() < 0.3)[1:-1], is_key
         )
         single = re.sub(r"\\(.)", lambda found: '"' if found[1] == '"' else found[0], body)
@@ -185,7 +181,7 @@ class Writer:
             return "＂" + body + "＂"
         return '"' + body + '"'
 
-    def _hurt(self, text, body, is_key):
+    def _damage_body(self, text, body, is_key):
         if self._does("unescaped newline"):
             for mark, escape in SHORT.items():
                 body = re.sub(rf"(?<!\\)((?:\\\\)*){re.escape(escape)}", rf"\1{mark}", body)
@@ -200,16 +196,15 @@ class Writer:
 
 
 def damaged(text, damages, random):
-    """The damages that are done to a text as a whole."""
+    """Apply the kinds of damage that affect a text as a whole."""
     if "doubled braces" in damages and text[0] == "{" and text[-1] == "}":
         text = "{" + text + "}"
     if "missing closers" in damages:
         text = re.sub(rf"(?:[\]}}｝］]\s*){{1,{random.randrange(1, 4)}}}\Z", "", text)
-    elif "extra closers" in damages:  # at the end: further in they close what was meant to go on
+    elif "extra closers" in damages:  # only at the end, because others would close open containers
         text += random.choice(["}", "]", "}}", "\n}", "]\n}"])
     if {*damages} <= {"byte order mark", "double encoding", "escaped quotes"}:
-        # Unrepairable JSON in a valid string is that string, and what holds no quote does not look
-        # escaped.
+        # Unrepairable JSON in a valid string is that string; text without quotes does not look escaped.
         if "double encoding" in damages and '"' in text:
             text = json.dumps(text)
         elif "escaped quotes" in damages and '"' in text:
@@ -235,7 +230,7 @@ def reply(value, damages, random):
 
 
 def read(text):
-    """What a text gives, or None for an error; any other exception fails the test."""
+    """The extraction from a text, or None for an error; other exceptions fail the test."""
     try:
         return extract_json(text)
     except ExtractionError:
@@ -243,8 +238,7 @@ def read(text):
 
 
 def is_harmless(found, value, text):
-    """Whether a reading is an error, or incomplete and says why, or right and says what was
-    mended."""
+    """Whether a result is an error, incomplete with a reason, or correct with its repairs."""
     if found is None or not found.complete:
         return found is None or bool(found.repairs)
     is_valid = read_strictly(text[found.start : found.end], 0) is not None
@@ -253,7 +247,7 @@ def is_harmless(found, value, text):
 
 @settings(max_examples=120)
 @given(ANY, st.integers(0, 10**9))
-def test_what_was_damaged_comes_back_right_or_not_as_complete(value, seed):
+def test_a_damaged_value_is_read_correctly_or_not_as_complete(value, seed):
     random = Random(seed)
     for damage in INSIDE + OUTSIDE:
         text = reply(value, [damage, *random.sample(INSIDE + OUTSIDE, random.randrange(3))], random)
@@ -262,8 +256,8 @@ def test_what_was_damaged_comes_back_right_or_not_as_complete(value, seed):
 
 
 @given(ANY, st.integers(0, 10**9))
-def test_what_was_not_damaged_comes_back_whatever_is_wrapped_around_it(value, seed):
-    assume(isinstance(value, dict) or len(value) > 1)  # [ ] is a box in prose, [1] names a source
+def test_an_undamaged_value_is_read_correctly_from_any_surrounding_text(value, seed):
+    assume(isinstance(value, dict) or len(value) > 1)  # [ ] is a checkbox in prose, [1] a citation
     random = Random(seed)
     for _ in range(5):
         text = reply(value, [], random)
@@ -292,8 +286,8 @@ PLAIN_VALUES = [
 
 
 @pytest.mark.parametrize("damage", [each for each in INSIDE + OUTSIDE if each != "wrong closer"])
-def test_each_damage_alone_is_mostly_mended_in_plain_data(damage):
-    """So that a reader which gives up on everything does not pass."""
+def test_each_kind_of_damage_alone_is_mostly_repaired_in_plain_data(damage):
+    """A reader that rejects everything must not pass."""
     right = 0
     for seed in range(40):
         random, value = Random(seed), PLAIN_VALUES[seed % 2]
@@ -303,7 +297,7 @@ def test_each_damage_alone_is_mostly_mended_in_plain_data(damage):
     assert right >= 15
 
 
-# What was read wrong once, as random values found it.
+# Texts that were read incorrectly in the past, found with random values.
 FOUND = {
     "Use [\u200b[true]]": [[True]],
     "So: { x_y=>[1]}": {"x_y": [1]},
@@ -325,7 +319,7 @@ FOUND = {
 
 
 @pytest.mark.parametrize(("text", "value"), FOUND.items())
-def test_what_was_once_read_wrong_is_not_any_more(text, value):
+def test_texts_that_were_read_incorrectly_in_the_past_are_read_correctly(text, value):
     assert is_harmless(read(text), value, text), read(text)
 
 
@@ -341,7 +335,7 @@ SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required"
 
 @settings(max_examples=300)
 @given(TEXT)
-def test_no_text_raises_anything_but_an_extraction_error_and_every_span_is_right(text):
+def test_any_text_raises_only_extraction_errors_and_every_span_is_correct(text):
     found, broken = find_json(text)
     assert read(text) in [None, *found]
     for each in found:
@@ -356,7 +350,7 @@ def test_no_text_raises_anything_but_an_extraction_error_and_every_span_is_right
 
 
 @given(TEXT, st.sampled_from([None, SCHEMA, True, False]), st.booleans(), st.booleans())
-def test_a_controller_answers_to_any_text(text, schema, truncated, coerce):
+def test_a_controller_returns_a_result_for_any_text(text, schema, truncated, coerce):
     result = OutputController().parse_and_validate(text, schema, truncated=truncated, coerce=coerce)
     assert result.success == (not result.errors)
     assert result.raw == text

@@ -1,5 +1,4 @@
-"""Texts as models really wrote them, from the project's outside data, and how many of them are read
-right."""
+"""Recorded texts of real models, from the external data of the project, and the share read correctly."""
 
 from collections import Counter
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ NOT_WHOLE = {"truncated", "ellipsis", "other_malformed"}
 
 
 class Judged(NamedTuple):
-    """A recorded text, what was read from it (None for an error), and whether that is right."""
+    """A recorded text, the value that was read (None for an error), and the verdict on it."""
 
     row: dict[str, Any]
     found: Extraction | None
@@ -55,11 +54,11 @@ def names(judged):
     return [each.row["id"] for each in judged]
 
 
-def test_valid_json_comes_back_untouched(judged):
-    assert names(each for each in of_kind(judged, "valid") if is_touched(each)) == []
+def test_valid_json_is_returned_without_repairs(judged):
+    assert names(each for each in of_kind(judged, "valid") if is_changed(each)) == []
 
 
-def is_touched(each):
+def is_changed(each):
     if each.verdict != "pass" or each.found is None:
         return True
     found, bare = each.found, each.row["raw"].strip()
@@ -67,19 +66,19 @@ def is_touched(each):
     return (found.repairs, found.complete, found.source, as_written) != ((), True, "bare", True)
 
 
-def test_every_text_that_holds_no_json_is_an_error(judged):
+def test_every_text_without_json_is_an_error(judged):
     assert names(each for each in of_tier(judged, "negative") if each.found is not None) == []
 
 
-def test_nearly_every_text_as_models_usually_damage_it_is_read_right(judged):
+def test_at_least_99_percent_of_texts_with_common_damage_are_read_correctly(judged):
     assert share(of_tier(judged, "core"), "pass") >= 0.99
 
 
-def test_most_of_the_texts_with_rare_damages_are_read_right(judged):
+def test_at_least_88_percent_of_texts_with_rare_damage_are_read_correctly(judged):
     assert share(of_tier(judged, "hard"), "pass") >= 0.88
 
 
-def test_hardly_any_text_gives_a_value_that_was_not_meant(judged, say):
+def test_at_most_half_a_percent_of_texts_give_a_wrong_value(judged, say):
     tiers = {tier: share(of_tier(judged, tier), "pass") for tier in ("core", "hard", "negative")}
     right = ", ".join(f"{tier} {part:.1%} right" for tier, part in tiers.items())
     say(
@@ -89,13 +88,13 @@ def test_hardly_any_text_gives_a_value_that_was_not_meant(judged, say):
     assert share(judged, *WRONG) <= 0.005, names(each for each in judged if each.verdict in WRONG)
 
 
-def test_no_text_that_was_cut_off_comes_out_as_complete(judged):
+def test_no_truncated_text_gives_a_complete_value(judged):
     cut = of_kind(judged, "truncated")
     assert names(each for each in cut if each.found is not None and each.found.complete) == []
     assert any(each.found is not None for each in cut)
 
 
-def test_a_whole_value_is_hardly_ever_called_incomplete(judged):
+def test_at_most_one_percent_of_complete_values_are_marked_incomplete(judged):
     whole = [each for each in of_tier(judged, "core") if not NOT_WHOLE & {*each.row["kind"]}]
     assert (
         len(names(each for each in whole if each.found and not each.found.complete))

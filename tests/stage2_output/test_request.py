@@ -20,11 +20,12 @@ from stage2_output import Extraction, InvalidSchema, Issue, OutputController, Pa
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 QUESTION = {"role": "user", "content": "how many?"}
-TOLD = "Answer with one JSON value that fits this JSON Schema, and nothing else:\n" + json.dumps(
-    SCHEMA
+INSTRUCTION_TEXT = (
+    "Answer with one JSON value that fits this JSON Schema, and nothing else:\n"
+    + json.dumps(SCHEMA)
 )
-ORDER = {"role": "system", "content": TOLD}
-NO = Issue("", "The model refused to answer.", "refusal")
+INSTRUCTIONS = {"role": "system", "content": INSTRUCTION_TEXT}
+REFUSAL = Issue("", "The model refused to answer.", "refusal")
 FITS = Extraction({"n": 1}, 0, 8, "bare")
 
 
@@ -42,16 +43,16 @@ class Refused(Exception):
 
 
 class Server:
-    """Gives its replies in turn, or raises them, and remembers what it was sent."""
+    """Returns or raises its replies in turn, and records the requests."""
 
     def __init__(self, *replies, supports_schema=True):
         self.replies = list(replies)
         self.supports_schema = supports_schema
-        self.talks = []
+        self.requests = []
         self.options = []
 
     async def chat(self, messages, **options):
-        self.talks.append(messages)
+        self.requests.append(messages)
         self.options.append(options)
         reply = self.replies.pop(0)
         if isinstance(reply, Exception):
@@ -60,7 +61,7 @@ class Server:
 
 
 def correction(text, **options):
-    """The message that tells a model what is wrong with its text."""
+    """The feedback message for a text."""
     result = OutputController().parse_and_validate(text, SCHEMA, **options)
     return {"role": "user", "content": f"[Feedback]\n{feedback(result)}"}
 
@@ -70,27 +71,27 @@ async def asked(chat, schema=SCHEMA, messages=(QUESTION,), **options):
     return await OutputController().request(chat, messages, schema, **options)
 
 
-# ---- ask, read, tell, ask again
+# ---- request, read, feedback, next attempt
 # -------------------------------------------------------------------------
 
 
-async def test_a_plain_function_is_sent_messages_and_nothing_else():
-    talks = []
+async def test_a_plain_function_receives_the_messages_as_its_only_argument():
+    requests = []
 
     async def chat(messages):
-        talks.append(messages)
+        requests.append(messages)
         return Reply('{"n": 1}')
 
     assert await asked(chat) == ParseResult(True, {"n": 1}, (), '{"n": 1}', FITS, attempts=1)
-    assert talks == [[ORDER, QUESTION]]
+    assert requests == [[INSTRUCTIONS, QUESTION]]
 
 
-async def test_each_reply_is_followed_by_what_is_wrong_with_it():
+async def test_each_invalid_reply_is_followed_by_its_feedback():
     server = Server("three", "{}", '{"n": 1}')
     result = await asked(server.chat)
     assert (result.data, result.attempts, result.raw) == ({"n": 1}, 3, '{"n": 1}')
-    first, second, third = server.talks
-    assert first == [ORDER, QUESTION]
+    first, second, third = server.requests
+    assert first == [INSTRUCTIONS, QUESTION]
     assert [second[:2], third[:4]] == [first, second]
     assert second[2:] == [
         {"role": "assistant", "content": "three"},
@@ -102,46 +103,46 @@ async def test_each_reply_is_followed_by_what_is_wrong_with_it():
     ]
 
 
-async def test_when_the_attempts_are_used_up_the_last_failure_comes_back():
+async def test_the_last_failure_is_returned_when_the_attempts_are_used_up():
     server = Server("three", "{}", '{"n": 1}')
     result = await asked(server.chat, max_attempts=2)
     assert result == replace(OutputController().parse_and_validate("{}", SCHEMA), attempts=2)
-    assert len(server.talks) == 2
+    assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize("attempts", [0, -1])
-async def test_fewer_than_one_attempt_is_refused_before_anything_is_sent(attempts):
+async def test_fewer_than_one_attempt_raises_an_error_before_any_request(attempts):
     server = Server()
     with pytest.raises(ValueError, match=f"max_attempts must be at least 1, not {attempts}"):
         await asked(server.chat, max_attempts=attempts)
-    assert server.talks == []
+    assert server.requests == []
 
 
-async def test_a_reply_that_was_cut_is_never_used_and_the_model_is_told():
+async def test_a_truncated_reply_is_never_used_and_gets_feedback():
     server = Server(Reply('{"n": 1}', "length"), '{"n": 1}')
     assert (await asked(server.chat)).attempts == 2
-    assert server.talks[1][2:] == [
+    assert server.requests[1][2:] == [
         {"role": "assistant", "content": '{"n": 1}'},
         correction('{"n": 1}', truncated=True),
     ]
-    assert "cut off" in server.talks[1][-1]["content"]
+    assert "cut off" in server.requests[1][-1]["content"]
 
 
 @pytest.mark.parametrize("nothing", [None, "", " \n"])
-async def test_a_reply_that_says_nothing_is_told_of_but_not_sent_back(nothing):
+async def test_an_empty_reply_gets_feedback_but_is_not_sent_back(nothing):
     server = Server(Reply(nothing), '{"n": 1}')
     assert (await asked(server.chat)).attempts == 2
-    assert server.talks[1] == [ORDER, QUESTION, correction("")]
+    assert server.requests[1] == [INSTRUCTIONS, QUESTION, correction("")]
 
 
 @pytest.mark.parametrize("text", ["I must not say this.", '{"n": 1}', None])
-async def test_a_refusal_ends_the_attempts_and_its_words_are_for_people(text):
+async def test_a_refusal_ends_the_attempts_and_its_text_is_returned(text):
     server = Server("three", Reply(text, "refusal"), '{"n": 1}')
-    assert await asked(server.chat) == ParseResult(False, None, (NO,), text or "", attempts=2)
-    assert len(server.talks) == 2
+    assert await asked(server.chat) == ParseResult(False, None, (REFUSAL,), text or "", attempts=2)
+    assert len(server.requests) == 2
 
 
-async def test_a_refusal_that_stands_beside_the_text_is_kept_too():
+async def test_a_refusal_in_a_separate_field_is_returned():
     no = ChatResponse(Message.assistant(""), finish_reason="refusal", refusal="I will not.")
     async with Gateway("openai:m", transport=ScriptedModel([no])) as gateway:
         assert (await asked(gateway.chat)).raw == "I will not."
@@ -171,7 +172,7 @@ async def test_a_chat_may_return_a_text():
         SimpleNamespace(content=['{"n": 1}'], finish_reason="stop"),
     ],
 )
-async def test_any_other_value_of_a_chat_is_the_callers_error(reply):
+async def test_an_invalid_reply_of_a_chat_raises_a_type_error(reply):
     async def chat(messages):
         return reply
 
@@ -184,7 +185,7 @@ async def test_any_other_value_of_a_chat_is_the_callers_error(reply):
     assert str(caught.value) == expected
 
 
-async def test_a_chat_that_is_not_async_is_the_callers_error():
+async def test_a_chat_that_is_not_async_raises_a_type_error():
     with pytest.raises(TypeError, match=r"^chat must be an async function: "):
         await asked(lambda messages: '{"n": 1}')
 
@@ -193,32 +194,32 @@ async def test_a_chat_that_is_not_async_is_the_callers_error():
 # ---------------------------------------------------------------------------------------
 
 
-async def test_messages_of_any_mapping_from_any_iterable_are_sent_as_dicts_and_left_as_they_were():
+async def test_an_iterable_of_mappings_is_sent_as_dicts_and_not_changed():
     mine = {"role": "user", "content": "how many?"}
     server = Server("{}", '{"n": 1}')
     await asked(server.chat, messages=(each for each in [MappingProxyType(mine)]))
-    assert [type(each) for talk in server.talks for each in talk] == [dict] * 6
-    assert server.talks[0] == [ORDER, QUESTION]
+    assert [type(each) for request in server.requests for each in request] == [dict] * 6
+    assert server.requests[0] == [INSTRUCTIONS, QUESTION]
     assert mine == QUESTION
 
 
-async def test_what_was_sent_once_is_not_changed_afterwards():
+async def test_a_list_of_messages_is_not_changed_after_it_was_sent():
     server = Server("{}", "{}", '{"n": 1}')
     await asked(server.chat)
-    assert [len(talk) for talk in server.talks] == [2, 4, 6]
+    assert [len(request) for request in server.requests] == [2, 4, 6]
 
 
-async def test_message_objects_are_sent_as_their_mappings_beside_mappings():
+async def test_message_objects_and_mappings_can_be_mixed():
     server = Server('{"n": 1}')
     messages = [Message.system("Be brief."), Message.user("how many?"), QUESTION]
     await asked(server.chat, messages=messages)
-    told = {"role": "system", "content": f"Be brief.\n\n{TOLD}"}
-    assert server.talks == [[told, QUESTION, QUESTION]]
+    extended = {"role": "system", "content": f"Be brief.\n\n{INSTRUCTION_TEXT}"}
+    assert server.requests == [[extended, QUESTION, QUESTION]]
     assert messages[0] == Message.system("Be brief.")
 
 
 @pytest.mark.parametrize("messages", ["how many?", [None], [("user", "how many?")]])
-async def test_what_is_no_message_is_the_callers_error(messages):
+async def test_an_invalid_message_raises_a_type_error(messages):
     server = Server()
     with pytest.raises(
         TypeError,
@@ -226,43 +227,43 @@ async def test_what_is_no_message_is_the_callers_error(messages):
         r'"…"\}, not (str|NoneType|tuple)\.$',
     ):
         await asked(server.chat, messages=messages)
-    assert server.talks == []
+    assert server.requests == []
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("content", "extended"),
     [
-        ("Be brief.", f"Be brief.\n\n{TOLD}"),
+        ("Be brief.", f"Be brief.\n\n{INSTRUCTION_TEXT}"),
         (
             [{"type": "text", "text": "Be brief."}],
-            [{"type": "text", "text": "Be brief."}, {"type": "text", "text": TOLD}],
+            [{"type": "text", "text": "Be brief."}, {"type": "text", "text": INSTRUCTION_TEXT}],
         ),
-        (None, [{"type": "text", "text": TOLD}]),
+        (None, [{"type": "text", "text": INSTRUCTION_TEXT}]),
     ],
 )
-async def test_the_schema_is_told_in_the_one_system_message(said, told):
+async def test_the_schema_is_added_to_the_existing_system_message(content, extended):
     server = Server('{"n": 1}')
     await asked(
-        server.chat, messages=[{"role": "system", "content": said, "name": "host"}, QUESTION]
+        server.chat, messages=[{"role": "system", "content": content, "name": "host"}, QUESTION]
     )
-    assert server.talks == [[{"role": "system", "content": told, "name": "host"}, QUESTION]]
+    assert server.requests == [[{"role": "system", "content": extended, "name": "host"}, QUESTION]]
 
 
-async def test_a_schema_is_told_in_the_letters_it_was_written_in():
+async def test_a_schema_is_sent_without_ascii_escapes():
     schema = {"type": "object", "properties": {"城市": {"type": "string"}}}
     server = Server("{}")
     await asked(server.chat, schema)
-    assert server.talks[0][0]["content"].endswith('{"城市": {"type": "string"}}}')
+    assert server.requests[0][0]["content"].endswith('{"城市": {"type": "string"}}}')
 
 
 @pytest.mark.parametrize("schema", [True, {}])
-async def test_a_schema_that_allows_anything_is_not_told(schema):
+async def test_a_schema_that_accepts_any_value_is_not_added_to_the_messages(schema):
     server = Server("1")
     assert (await asked(server.chat, schema)).data == 1
-    assert server.talks[0][0]["content"] == "Answer with one JSON value, and nothing else."
+    assert server.requests[0][0]["content"] == "Answer with one JSON value, and nothing else."
 
 
-# ---- what it cost, and what goes wrong
+# ---- usage and errors
 # ------------------------------------------------------------------
 
 
@@ -283,7 +284,7 @@ async def test_usage_is_added_up_over_the_attempts(reported, total):
     assert (result.attempts, result.usage) == (2, total)
 
 
-async def test_a_reply_need_not_know_what_it_used():
+async def test_a_reply_may_have_no_usage():
     class Bare:
         content = '{"n": 1}'
         finish_reason = "stop"
@@ -297,12 +298,12 @@ async def test_a_reply_need_not_know_what_it_used():
 @pytest.mark.parametrize(
     "error", [ConnectionError("gone"), Refused(401), Refused(429), Refused(500)]
 )
-async def test_what_the_chat_raises_is_raised_as_it_is(error):
+async def test_an_exception_of_the_chat_is_raised_unchanged(error):
     server = Server("three", error, '{"n": 1}')
     with pytest.raises(type(error)) as caught:
         await asked(server.chat)
     assert caught.value is error
-    assert len(server.talks) == 2
+    assert len(server.requests) == 2
 
 
 async def test_cancelling_stops_the_chat():
@@ -324,11 +325,11 @@ async def test_cancelling_stops_the_chat():
 
 
 @pytest.mark.parametrize("part", [{1, 2}, float("nan"), object()])
-async def test_a_schema_that_cannot_be_written_is_refused_before_anything_is_sent(part):
+async def test_a_schema_that_is_not_json_raises_an_error_before_any_request(part):
     server = Server()
     with pytest.raises(InvalidSchema, match="The JSON Schema cannot be written as JSON: "):
         await asked(server.chat, {"enum": [part]})
-    assert server.talks == []
+    assert server.requests == []
 
 
 # ---- structured output
@@ -337,15 +338,15 @@ async def test_a_schema_that_cannot_be_written_is_refused_before_anything_is_sen
 SENT = [{"response_schema": SCHEMA}]
 
 
-async def test_where_the_server_takes_a_schema_it_is_sent_with_every_attempt_and_told_too():
+async def test_a_server_that_supports_schemas_receives_the_schema_with_every_attempt():
     server = Server("three", '{"n": 1}')
     await asked(server.chat)
     assert server.options == SENT * 2
-    assert server.talks[0] == [ORDER, QUESTION]
+    assert server.requests[0] == [INSTRUCTIONS, QUESTION]
 
 
 @pytest.mark.parametrize("supports", [False, None, "yes", 1])
-async def test_where_the_server_does_not_say_that_it_takes_a_schema_none_is_sent(supports):
+async def test_a_server_that_does_not_support_schemas_receives_none(supports):
     server = Server('{"n": 1}', supports_schema=supports)
     await asked(server.chat)
     assert server.options == [{}]
@@ -362,13 +363,13 @@ async def test_where_the_server_does_not_say_that_it_takes_a_schema_none_is_sent
         {"$ref": "#/$defs/a", "$defs": {"a": {"type": "object"}}},
     ],
 )
-async def test_only_the_schema_of_an_object_is_sent(schema):
+async def test_only_schemas_of_objects_are_sent_to_the_server(schema):
     server = Server("{}", "[]")
     await asked(server.chat, schema)
     assert {*map(str, server.options)} == {"{}"}
 
 
-async def test_a_function_of_the_callers_own_is_sent_no_schema():
+async def test_a_wrapped_chat_function_receives_no_schema():
     server = Server('{"n": 1}', '{"n": 1}')
     await asked(partial(server.chat, temperature=0))
     await asked(lambda messages: server.chat(messages))
@@ -376,15 +377,15 @@ async def test_a_function_of_the_callers_own_is_sent_no_schema():
 
 
 @pytest.mark.parametrize("status", [400, 404, 422])
-async def test_a_schema_that_the_server_refuses_is_not_sent_again(status):
+async def test_a_schema_that_the_server_rejects_is_not_sent_again(status):
     server = Server(Refused(status), "three", '{"n": 1}')
     result = await asked(server.chat, max_attempts=2)
     assert (result.data, result.attempts) == ({"n": 1}, 2)
     assert server.options == [*SENT, {}, {}]
-    assert server.talks[:2] == [[ORDER, QUESTION]] * 2
+    assert server.requests[:2] == [[INSTRUCTIONS, QUESTION]] * 2
 
 
-async def test_what_is_refused_without_the_schema_too_is_raised_and_hides_nothing():
+async def test_an_error_that_also_occurs_without_the_schema_is_raised_without_context():
     again = Refused(400)
     server = Server(Refused(400), again)
     with pytest.raises(Refused) as caught:
@@ -406,16 +407,19 @@ WIRES = ["openai:m", "anthropic:m", "gemini:m"]
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_the_schema_arrives_in_every_wire_format(wire):
+async def test_the_schema_is_sent_in_every_wire_format(wire):
     model = ScriptedModel(["three", '{"n": 1}'])
     async with Gateway(wire, transport=model) as gateway:
         result = await asked(gateway.chat)
     assert [request.response_schema for request in model.requests] == [SCHEMA] * 2
-    assert model.requests[0].messages == (Message.system(TOLD), Message.user("how many?"))
+    assert model.requests[0].messages == (
+        Message.system(INSTRUCTION_TEXT),
+        Message.user("how many?"),
+    )
     assert (result.data, result.attempts, result.usage) == ({"n": 1}, 2, Usage(20, 10))
 
 
-async def test_a_server_that_takes_no_schema_is_sent_none():
+async def test_a_gateway_for_a_server_without_schema_support_sends_none():
     model = ScriptedModel(['{"n": 1}'])
     async with Gateway("deepseek:m", transport=model) as gateway:
         assert (await asked(gateway.chat)).success
@@ -423,7 +427,7 @@ async def test_a_server_that_takes_no_schema_is_sent_none():
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_a_400_for_the_schema_is_answered_by_asking_without_it(wire):
+async def test_a_400_error_for_the_schema_is_followed_by_a_request_without_it(wire):
     model = ScriptedModel([400, "three", '{"n": 1}'])
     async with Gateway(wire, transport=model) as gateway:
         result = await asked(gateway.chat)
@@ -431,7 +435,7 @@ async def test_a_400_for_the_schema_is_answered_by_asking_without_it(wire):
     assert (result.data, result.attempts, result.usage) == ({"n": 1}, 2, Usage(20, 10))
 
 
-async def test_a_request_that_cannot_work_fails_with_the_servers_own_error():
+async def test_a_request_that_fails_without_the_schema_too_raises_the_error_of_the_server():
     for replies, kind in (([400, 400], InvalidRequest), ([401], AuthenticationFailed)):
         model = ScriptedModel(replies)
         async with Gateway("openai:m", transport=model) as gateway:
@@ -440,14 +444,16 @@ async def test_a_request_that_cannot_work_fails_with_the_servers_own_error():
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_a_model_that_refuses_is_not_asked_again(wire):
+async def test_a_model_that_refuses_is_not_called_again(wire):
     no = ChatResponse(Message.assistant("I will not."), finish_reason="refusal", usage=Usage(3, 4))
     async with Gateway(wire, transport=ScriptedModel([no])) as gateway:
         result = await asked(gateway.chat)
-    assert result == ParseResult(False, None, (NO,), "I will not.", attempts=1, usage=Usage(3, 4))
+    assert result == ParseResult(
+        False, None, (REFUSAL,), "I will not.", attempts=1, usage=Usage(3, 4)
+    )
 
 
-async def test_the_embedded_model_is_corrected_in_its_second_attempt():
+async def test_the_offline_model_is_corrected_in_its_second_attempt():
     model = OfflineModel(["not_json"])
     async with Gateway("offline:teacher", transport=model) as gateway:
         result = await asked(
@@ -457,7 +463,7 @@ async def test_the_embedded_model_is_corrected_in_its_second_attempt():
 
 
 @pytest.mark.parametrize("reason", ["length", "MAX_TOKENS", "max_output_tokens", "Incomplete"])
-async def test_nothing_is_used_of_a_reply_that_ended_with_a_servers_word_for_truncation(reason):
+async def test_a_reply_with_any_known_finish_reason_for_truncation_is_not_used(reason):
     server = Server(Reply('{"n": 1}', reason), Reply('{"n": 2}', "STOP"))
     result = await OutputController().request(server.chat, [QUESTION], SCHEMA)
     assert (result.data, result.attempts) == ({"n": 2}, 2)

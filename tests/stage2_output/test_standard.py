@@ -1,8 +1,7 @@
-"""JSON as RFC 8259 has it: what it accepts comes back as it is, what it rejects never passes for
-it.
+"""RFC 8259: valid JSON is returned unchanged, and invalid JSON is an error or reports its repairs.
 
-The cases follow the grammar of the standard: white space, literals, numbers, strings, arrays,
-objects, and the text as a whole.
+The cases follow the grammar of the standard: whitespace, literals, numbers, strings, arrays,
+objects, and whole texts.
 """
 
 import json
@@ -20,12 +19,11 @@ CONTROL = {0x2400 + code: code for code in range(0x21)}
 
 
 def cases(written):
-    """Texts that stand between two spaces or at the end of a line; ␀ is U+0000 in them, and ␠ a
-    space."""
+    """Texts that are separated by two spaces or line ends; ␀ means U+0000, and ␠ a space."""
     return [each.translate(CONTROL) for each in re.split(r" {2,}|\n", written) if each]
 
 
-# ---- what the standard accepts ----
+# ---- valid JSON ----
 
 LITERALS = ["true", "false", "null"]
 NUMBERS = cases(r"""
@@ -60,35 +58,35 @@ IN_CONTAINERS = ("[@]", "[0, @, {}]", '{"k":@}', '{"k": @, "l":@ }', '[{"k":\n@\
 SPACES = ["", " ", "\n", "\r\n", "\r", "\t", " \t\r\n \t\r\n"]
 
 
-def as_written(value):
-    return json.dumps(value)  # tells 1 from True and from 1.0, and 0.0 from -0.0
+def serialized(value):
+    return json.dumps(value)  # distinguishes 1, True and 1.0, and 0.0 and -0.0
 
 
-def is_untouched(text):
+def is_unchanged(text):
     found = extract_json(text)
     whole = found == Extraction(found.value, 0, len(text), "bare")
-    return whole and as_written(found.value) == as_written(json.loads(text))
+    return whole and serialized(found.value) == serialized(json.loads(text))
 
 
 @pytest.mark.parametrize("text", SCALARS + ARRAYS + OBJECTS)
-def test_what_the_standard_accepts_comes_back_as_it_is(text):
-    assert is_untouched(text)
+def test_valid_json_is_returned_unchanged(text):
+    assert is_unchanged(text)
     for frame in IN_CONTAINERS:
-        assert is_untouched(frame.replace("@", text)), frame
+        assert is_unchanged(frame.replace("@", text)), frame
 
 
 @pytest.mark.parametrize("text", STRINGS)
 def test_every_string_can_be_a_key(text):
-    assert is_untouched(f"{{{text}:1}}")
-    assert is_untouched(f'[{{ "k" : 0, {text} : {text}}}]')
+    assert is_unchanged(f"{{{text}:1}}")
+    assert is_unchanged(f'[{{ "k" : 0, {text} : {text}}}]')
 
 
-def test_a_string_that_holds_json_is_taken_for_that_by_our_own_decision():
+def test_a_string_that_contains_a_list_is_decoded_by_design():
     assert extract_json('"[1]"') == Extraction([1], 0, 5, "bare", (Repair("double_encoded", 0),))
 
 
 @pytest.mark.parametrize("space", SPACES, ids=repr)
-def test_white_space_around_any_part_changes_nothing(space):
+def test_whitespace_around_any_part_changes_nothing(space):
     parts = [
         "{",
         '"a"',
@@ -114,7 +112,7 @@ def test_white_space_around_any_part_changes_nothing(space):
 
 
 @pytest.mark.parametrize(("begin", "end"), [("[", "]"), ('{"a":', "}"), ('[{"a":', "}]")])
-def test_nesting_is_read_up_to_a_limit_and_refused_beyond_it(begin, end):
+def test_nested_json_is_read_up_to_the_depth_limit(begin, end):
     levels = MOST_DEPTH // begin.replace("{", "[").count("[")
     text = begin * levels + ("0" if "a" in begin else "") + end * levels
     assert extract_json(text).value == json.loads(text)
@@ -124,7 +122,7 @@ def test_nesting_is_read_up_to_a_limit_and_refused_beyond_it(begin, end):
             extract_json(deep)
 
 
-def test_a_mark_of_byte_order_before_the_text_is_passed_over():
+def test_a_byte_order_mark_before_the_text_is_ignored():
     assert extract_json('\ufeff{"a": 1}') == Extraction({"a": 1}, 1, 9, "bare")
 
 
@@ -146,15 +144,16 @@ SPELLINGS = st.sampled_from(
 
 @settings(max_examples=150)
 @given(VALUES, SPELLINGS)
-def test_the_lenient_reader_reads_valid_json_as_the_strict_one_does(value, spelling):
+def test_the_lenient_reader_reads_valid_json_like_the_strict_one(value, spelling):
     text = json.dumps([value, value], **spelling)
-    for intact in (IntactParts(""), IntactParts(text)):  # all is left to the lenient reader, or not
-        mended = LenientReader(text, 0, len(text), intact, {}).read()
-        assert as_written(mended.value) == as_written([value, value])
-        assert mended[1:4] == (len(text), (), True)
+    # Without intact parts, the lenient reader reads everything itself.
+    for intact in (IntactParts(""), IntactParts(text)):
+        repaired = LenientReader(text, 0, len(text), intact, {}).read()
+        assert serialized(repaired.value) == serialized([value, value])
+        assert repaired[1:4] == (len(text), (), True)
 
 
-# ---- what the standard rejects ----
+# ---- invalid JSON ----
 
 NO_LITERALS = cases(r"""
     True  FALSE  Null  TRUE  nulL  tru  fals  nul  truee  nullx  nil  None  undefined  t  f  n  yes
@@ -216,7 +215,7 @@ OPEN = cases(
 
 
 def is_json(text):
-    """Whether the standard accepts a text; and a key twice is none, by our own decision."""
+    """Whether a text is valid JSON; by design, a text with a duplicate key is not."""
     try:
         json.loads(text, object_pairs_hook=unique, parse_constant=refused, parse_float=finite)
     except ValueError:
@@ -226,7 +225,7 @@ def is_json(text):
 
 def unique(pairs):
     if len({key for key, _ in pairs}) < len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("duplicate key")
 
 
 def refused(name):
@@ -245,41 +244,43 @@ def read(text):
         return None
 
 
-def says_so(found):
-    """Whether a reading of what is no JSON does not pretend that it was."""
+def is_error_or_reported(found):
+    """Whether a result from invalid JSON is an error, incomplete, or reports repairs."""
     return found is None or not found.complete or bool(found.repairs)
 
 
 @pytest.mark.parametrize("text", [*NO_SCALARS, *NO_ARRAYS, *NO_OBJECTS, *COMMENTS, *NO_TEXTS])
-def test_what_the_standard_rejects_is_an_error_or_says_what_was_mended(text):
+def test_invalid_json_is_an_error_or_reports_its_repairs(text):
     assert not is_json(text)
-    assert says_so(read(text)), read(text)
+    assert is_error_or_reported(read(text)), read(text)
 
 
 @pytest.mark.parametrize("frame", IN_CONTAINERS)
-def test_so_it_is_inside_of_an_array_or_object(frame):
+def test_invalid_json_inside_a_container_is_an_error_or_reports_its_repairs(frame):
     every = [frame.replace("@", text) for text in NO_SCALARS + NO_ARRAYS + NO_OBJECTS]
-    assert [written for written in every if is_json(written) or not says_so(read(written))] == []
+    assert [
+        written for written in every if is_json(written) or not is_error_or_reported(read(written))
+    ] == []
 
 
 @pytest.mark.parametrize("text", NO_STRINGS)
-def test_so_it_is_for_what_is_no_string_in_the_place_of_a_key(text):
+def test_an_invalid_string_as_a_key_is_an_error_or_reports_its_repairs(text):
     written = f'{{{text}: 1, "l": 2}}'
     assert not is_json(written)
-    assert says_so(read(written)), read(written)
+    assert is_error_or_reported(read(written)), read(written)
 
 
 @pytest.mark.parametrize("count", [3, 100_000])
 @pytest.mark.parametrize("unit", OPEN)
-def test_what_opens_again_and_again_is_an_error_or_says_what_was_mended(unit, count):
-    assert says_so(read(unit * count))
+def test_repeated_opening_text_is_an_error_or_reports_its_repairs(unit, count):
+    assert is_error_or_reported(read(unit * count))
 
 
 @pytest.mark.parametrize(
     "before", ["", "x\n", "1\n", "x ", "Here: ", "...", "/* c */", "\u00a0", "\v", "\x00", "]"]
 )
 @pytest.mark.parametrize("after", ["\nx", "\n2", "\r\n//", "\n\f"])
-def test_json_between_other_text_is_said_to_stand_in_prose(before, after):
+def test_json_between_other_text_has_the_source_prose(before, after):
     start = len(before)
     assert extract_json(f'{before}{{"a": 1}}{after}') == Extraction(
         {"a": 1}, start, start + 8, "prose"
@@ -293,16 +294,16 @@ MARKS = st.sampled_from([*"\"'`“”,，:{}[]()\\/*#+-.0123e tfnau\n\r\t\v\x00\
 
 
 @given(st.sampled_from(TEXTS), st.data())
-def test_one_wrong_character_is_never_passed_over_in_silence(text, data):
-    at = data.draw(st.integers(0, len(text)), label="place")
-    width = data.draw(st.integers(0, 1), label="characters taken out")
-    written = text[:at] + data.draw(MARKS | st.just(""), label="put in") + text[at + width :]
+def test_one_wrong_character_is_never_ignored_silently(text, data):
+    at = data.draw(st.integers(0, len(text)), label="position")
+    width = data.draw(st.integers(0, 1), label="characters removed")
+    written = text[:at] + data.draw(MARKS | st.just(""), label="inserted") + text[at + width :]
     found = read(written)
-    bare = written.strip(" \t\r\n\ufeff")  # the mark of byte order is passed over
+    bare = written.strip(" \t\r\n\ufeff")  # the byte order mark is ignored
     if is_json(bare):
         assert found is not None
         assert (found.repairs, found.complete, found.source) == ((), True, "bare")
-        assert as_written(found.value) == as_written(json.loads(bare))
+        assert serialized(found.value) == serialized(json.loads(bare))
     elif found is not None and found.complete and not found.repairs:
-        assert found.source == "prose"  # a whole value, and the wrong character outside of it
+        assert found.source == "prose"  # a complete value with the wrong character outside
         assert is_json(written[found.start : found.end])

@@ -1,5 +1,4 @@
-"""A reply that was cut off anywhere: never complete, never different from the beginning of what was
-meant."""
+"""Truncated replies: never complete, and always the beginning of the intended value."""
 
 import json
 
@@ -15,27 +14,26 @@ DECISION = {
     "required": ["tool"],
 }
 SPELLINGS = {
-    "as Python writes it": {},
+    "the default of Python": {},
     "compact": {"separators": (",", ":")},
     "indented": {"indent": 2},
-    "in every script": {"ensure_ascii": False},
-    "indented, in every script": {"indent": 4, "ensure_ascii": False},
+    "not escaped": {"ensure_ascii": False},
+    "indented, not escaped": {"indent": 4, "ensure_ascii": False},
 }
 FRAMES = {
     "in a fence": "```json\n",
-    "in a fence behind words": "I will call the tool:\n\n```\n",
-    "behind a thought": "<think>I need a tool.</think>\n",
-    "behind a thought with a draft": '<think>Maybe {"tool": "x", "arguments": {}}?</think>\n',
-    "behind a tag": "<tool_call>\n",
-    "behind words": "Sure, here it is: ",
+    "in a fence after words": "I will call the tool:\n\n```\n",
+    "after thinking": "<think>I need a tool.</think>\n",
+    "after thinking with a draft": '<think>Maybe {"tool": "x", "arguments": {}}?</think>\n',
+    "after a tag": "<tool_call>\n",
+    "after words": "Sure, here it is: ",
 }
 MOST_CHARACTERS = 300
 
 
 @pytest.fixture(scope="module")
 def decisions(recorded):
-    """Decisions to call real tools: 100 short ones, with all that are not ASCII among them, and 6
-    long ones."""
+    """Tool decisions of recorded calls: 100 short ones, with all that are not ASCII, and 6 long ones."""
     rows, _ = recorded("tools.jsonl")
     calls = [row["valid_calls"][0] for row in rows if row["valid_calls"]]
     meant = [{"tool": call["name"], "arguments": call["arguments"]} for call in calls]
@@ -53,7 +51,7 @@ def spread(values, count):
 
 
 def spelled(decisions):
-    """Every decision, in one spelling after the other; those that are not ASCII in all of them."""
+    """Every decision in one of the spellings in turn; those that are not ASCII in all of them."""
     ways = [*SPELLINGS.values()]
     for number, decision in enumerate(decisions):
         is_ascii = json.dumps(decision, ensure_ascii=False).isascii()
@@ -62,7 +60,7 @@ def spelled(decisions):
 
 
 def read(text):
-    """What a text gives, or None for an error."""
+    """The extraction from a text, or None for an error."""
     try:
         return extract_json(text)
     except ExtractionError:
@@ -76,8 +74,7 @@ def is_harmless(found: Extraction | None, whole):
 
 
 def begins(part, whole):
-    """Whether a value is what one has read of another: only its last, open element may be
-    shorter."""
+    """Whether a value is the beginning of another: only its last element may be shorter."""
     if isinstance(part, dict) and isinstance(whole, dict):
         return [*part] == [*whole][: len(part)] and begins([*part.values()], [*whole.values()])
     if isinstance(part, list) and isinstance(whole, list):
@@ -95,7 +92,7 @@ def begins(part, whole):
 
 
 def same(one, other):
-    return json.dumps(one) == json.dumps(other)  # tells 1 from True and from 1.0
+    return json.dumps(one) == json.dumps(other)  # distinguishes 1, True and 1.0
 
 
 def is_number(value):
@@ -103,7 +100,7 @@ def is_number(value):
 
 
 def numbers_of(number):
-    """What the beginnings of a number say."""
+    """The values of the beginnings of a number."""
     digits = json.dumps(number)
     for end in range(1, len(digits) + 1):
         try:
@@ -112,7 +109,7 @@ def numbers_of(number):
             continue
 
 
-def test_no_cut_of_a_decision_is_complete_or_gives_other_arguments(decisions, say):
+def test_no_truncated_decision_is_complete_or_has_other_arguments(decisions, say):
     cuts = read_at_all = 0
     for decision, text in spelled(decisions):
         for end in range(1, len(text)):
@@ -127,7 +124,7 @@ def test_no_cut_of_a_decision_is_complete_or_gives_other_arguments(decisions, sa
     assert read_at_all >= 0.99 * cuts
 
 
-def test_no_cut_of_a_decision_fits_the_schema_of_decisions(decisions):
+def test_no_truncated_decision_fits_the_schema_of_decisions(decisions):
     controller = OutputController()
     for decision, text in spelled(decisions[::4]):
         for end in range(len(text)):
@@ -137,7 +134,7 @@ def test_no_cut_of_a_decision_fits_the_schema_of_decisions(decisions):
 
 
 @pytest.mark.parametrize("before", FRAMES.values(), ids=FRAMES)
-def test_nor_does_a_cut_behind_whatever_models_write_before_it(decisions, before):
+def test_no_truncated_decision_after_other_text_is_complete_or_fits(decisions, before):
     controller = OutputController()
     for decision, text in spelled(decisions[:2] + decisions[12:100:25] + decisions[-1:]):
         for end in range(1, len(text)):
@@ -148,15 +145,14 @@ def test_nor_does_a_cut_behind_whatever_models_write_before_it(decisions, before
         assert controller.parse_and_validate(before + text, DECISION).data == decision
 
 
-def test_a_cut_within_a_character_is_no_exception(decisions):
+def test_a_decision_that_is_truncated_inside_a_character_is_not_complete(decisions):
     foreign = [each for each in decisions if not json.dumps(each, ensure_ascii=False).isascii()]
     for decision in foreign:
         written = json.dumps(decision, ensure_ascii=False).encode()
         for end in range(1, len(written)):
             assert is_harmless(read(written[:end].decode(errors="ignore")), decision)
-            found = read(
-                written[:end].decode(errors="replace")
-            )  # which ends the text with a mark of its own
+            # "replace" adds a replacement character at the end.
+            found = read(written[:end].decode(errors="replace"))
             assert found is None or not found.complete, written[:end]
 
 
@@ -178,7 +174,7 @@ CONTAINERS = st.lists(VALUES, max_size=4) | st.dictionaries(HOSTILE, VALUES, max
 
 
 @given(CONTAINERS, st.sampled_from([*SPELLINGS.values()]), st.sampled_from(["", *FRAMES.values()]))
-def test_no_cut_of_any_object_or_list_is_complete_or_gives_another_value(value, spelling, before):
+def test_no_truncated_object_or_list_is_complete_or_gives_another_value(value, spelling, before):
     text = json.dumps(value, **spelling)
     for end in range(1, len(text)):
         found = read(before + text[:end])

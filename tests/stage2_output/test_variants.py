@@ -1,5 +1,4 @@
-"""Variants of JSON with one reading only: tuples, digit separators, keys without quotes, equal
-duplicates."""
+"""Unambiguous variants of JSON: tuples, digit separators, unquoted keys, equal duplicates."""
 
 import json
 
@@ -22,17 +21,17 @@ READ = {
     "literals in a tuple": ("[(True, None)]", [[True, None]], "tuple@1 literal@2 literal@8"),
     "strings in a tuple": ("[('a', 'b')]", [["a", "b"]], "tuple@1 single_quotes@2 single_quotes@7"),
     "lines in a tuple": ("[(\n1, # one\n2\n)]", [[1, 2]], "tuple@1 comment@6"),
-    "a tuple behind a string": ('["a", (1, 2)]', ["a", [1, 2]], "tuple@6"),
+    "a tuple after a string": ('["a", (1, 2)]', ["a", [1, 2]], "tuple@6"),
     "round brackets in a string": ('["(1, 2)", (1, "2)")]', ["(1, 2)", [1, "2)"]], "tuple@11"),
     "separators": ('{"n": 82_461_110}', {"n": 82461110}, "digit_separators@6"),
-    "separators behind a string": ('["a", 1_000]', ["a", 1000], "digit_separators@6"),
+    "separators after a string": ('["a", 1_000]', ["a", 1000], "digit_separators@6"),
     "separators in a fraction's whole part": ("[-1_000.5]", [-1000.5], "digit_separators@1"),
     "separators before a comment": ("[1_0 // ten\n]", [10], "digit_separators@1 comment@5"),
     "separators in a tuple": ("[(1_0, 2)]", [[10, 2]], "tuple@1 digit_separators@2"),
     "a number for a key": ('{1: "a"}', {"1": "a"}, "unquoted_key@1"),
     "a negative number for a key": ('{-1: "a"}', {"-1": "a"}, "unquoted_key@1"),
     "a fraction for a key": ('{1.5: "a"}', {"1.5": "a"}, "unquoted_key@1"),
-    "a number for a key behind a string": (
+    "a number for a key after a string": (
         '{"a": "b", -1.5: 2}',
         {"a": "b", "-1.5": 2},
         "unquoted_key@11",
@@ -70,7 +69,9 @@ READ = {
 
 @pytest.mark.parametrize("before", ["", "So: "], ids=["bare", "prose"])
 @pytest.mark.parametrize(("text", "value", "repairs"), READ.values(), ids=READ)
-def test_an_unambiguous_variant_is_read_reported_and_complete(text, value, repairs, before):
+def test_an_unambiguous_variant_is_read_as_complete_and_its_repairs_are_reported(
+    text, value, repairs, before
+):
     found = extract_json(before + text)
     assert (json.dumps(found.value), found.complete) == (json.dumps(value), True)
     assert [
@@ -92,7 +93,7 @@ REFUSED = {
     "a tuple for a key": ("{(1, 2): 3}", "has an invalid key", 1),
     "two separators": ("[1__0]", "has a number in a format that JSON does not allow", 1),
     "a separator at the end": ("[1_, 2]", "has a number in a format that JSON does not allow", 1),
-    "a separator behind zero": ("[0_1]", "has a number in a format that JSON does not allow", 1),
+    "a separator after zero": ("[0_1]", "has a number in a format that JSON does not allow", 1),
     "a separator in a fraction": (
         "[1_0.0_1]",
         "has a number in a format that JSON does not allow",
@@ -115,12 +116,13 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("text", "why", "position"), REFUSED.values(), ids=REFUSED)
-def test_a_variant_that_can_be_read_in_more_ways_than_one_is_an_error(text, why, position):
+@pytest.mark.parametrize(("text", "reason", "position"), REFUSED.values(), ids=REFUSED)
+def test_an_ambiguous_variant_raises_an_error(text, reason, position):
     with pytest.raises(ExtractionError) as caught:
         extract_json(text)
     assert (
-        str(caught.value) == f"The JSON that begins at character 0 {why} (at character {position})."
+        str(caught.value)
+        == f"The JSON that begins at character 0 {reason} (at character {position})."
     )
 
 
@@ -134,7 +136,7 @@ def test_a_variant_that_can_be_read_in_more_ways_than_one_is_an_error(text, why,
         ('{"a": [1], "a": [1', {"a": [1]}),
     ],
 )
-def test_a_variant_that_was_cut_is_not_complete(text, value):
+def test_a_truncated_variant_is_not_complete(text, value):
     found = extract_json(text)
     assert (found.value, found.complete) == (value, False)
 
@@ -142,15 +144,15 @@ def test_a_variant_that_was_cut_is_not_complete(text, value):
 @pytest.mark.parametrize(
     "text", ["See [(a)] and [(1) b].", "So [(see below)] it is.", "Call f(1, 2)."]
 )
-def test_round_brackets_in_prose_are_no_json(text):
+def test_round_brackets_in_prose_are_not_json(text):
     assert extract_json(f'{text} {{"a": 1}}').value == {"a": 1}
 
 
-def test_a_quote_before_words_in_round_brackets_belongs_to_the_text():
+def test_a_quote_before_round_brackets_is_part_of_the_text():
     assert extract_json('["he "x", (then) left"]').value == ['he "x", (then) left']
 
 
-def test_a_decision_with_an_equal_duplicate_is_a_decision():
+def test_a_tool_decision_may_have_an_equal_duplicate_key():
     text = '{"tool": "add", "arguments": {"by": (1, 2)}, "tool": "add"}'
     decision = parse_tool_decision(OutputController(), text)
     assert decision == ToolDecision("add", {"by": [1, 2]})
@@ -170,7 +172,7 @@ def test_a_decision_with_an_equal_duplicate_is_a_decision():
         ('{"a": "b", "a": "bc', 9),
     ],
 )
-def test_a_different_second_value_ends_the_growing(text, end):
+def test_a_duplicate_key_with_a_different_value_ends_a_partial_value(text, end):
     found = parse_partial(text)
     assert (found.value, found.end) == (parse_partial(text[: end + 1]).value, end)
     assert (found.complete, found.open, found.repairs) == (False, ("",), ())
@@ -190,8 +192,7 @@ VALUES = st.recursive(
 
 
 def value_of(text):
-    """What a text holds if all duplicate keys have equal values; raises ValueError if one has
-    not."""
+    """Parse a text; raise ValueError if a duplicate key has a different value."""
 
     def merged(pairs):
         found = {}
@@ -206,7 +207,9 @@ def value_of(text):
 
 
 @given(VALUES, VALUES)
-def test_duplicate_keys_are_read_if_their_values_are_equal_and_never_shown_as_complete(one, other):
+def test_duplicate_keys_are_read_if_their_values_are_equal_and_never_complete_in_a_partial_value(
+    one, other
+):
     text = f'{{"a": {one}, "c": {other}, "a": {one}}}'
     assert not parse_partial(text).complete
     try:

@@ -1,5 +1,4 @@
-"""What the tests of stage 3 share: tools that remember, and a conversation with a scripted
-model."""
+"""Fixtures of stage 3: recording tools, and conversations with a scripted model."""
 
 import pytest
 
@@ -19,8 +18,7 @@ from stage3_tools import (
 
 
 class Native:
-    """A dialect that takes the provider's own calls as they are: the way to several calls in one
-    reply."""
+    """A minimal dialect of native tool calls, which allows several calls in one reply."""
 
     def describe(self, registry):
         return ""
@@ -33,7 +31,7 @@ class Native:
 
 
 class Recorder:
-    """A tool that notes what it was run with: `seen`."""
+    """A tool that records the arguments of its calls in `seen`."""
 
     def __init__(self, name="f", parameters=None, returns="ok", effect="read"):
         self.seen = []
@@ -46,7 +44,7 @@ class Recorder:
 
 
 class Conversation:
-    """One session: `ask` it, then look at `events`, at what the model saw, and at the history."""
+    """One session with a scripted model: its events, its requests and its history."""
 
     def __init__(self, replies, tools, chat=None, system_prompt=None, **engine):
         self.model = ScriptedModel(replies)
@@ -76,7 +74,7 @@ class Conversation:
 
     @property
     def seen(self):
-        """The messages of each request, as role and text."""
+        """Return role and text of the messages of each request."""
         return [
             [(each.role, each.text) for each in request.messages] for request in self.model.requests
         ]
@@ -88,13 +86,13 @@ def native():
 
 
 @pytest.fixture
-def recorder():
+def new_recorder():
     return Recorder
 
 
 @pytest.fixture
-async def conversation():
-    """Makes conversations; at the end, each script must have been played to its end."""
+async def new_conversation():
+    """Create conversations. At the end, all of their scripted replies must be used."""
     made = []
 
     def make(replies=(), *tools, **rest):
@@ -109,8 +107,7 @@ async def conversation():
 
 @pytest.fixture
 def chat_of():
-    """A `chat` that gives these responses one after the other, for what a scripted server cannot
-    say."""
+    """Create a `chat` function that returns these responses in order."""
 
     def make(*responses):
         left = iter(responses)

@@ -1,7 +1,7 @@
 """The monkey: a model that replies at random.
 
-All of it is drawn from a seed, so that what was played once can be played again. `Monkey.may_run`
-says whether tools may run on its newest reply. Used by `monkey_world.py`.
+Replies are drawn from a seed, so a run can be repeated. `Monkey.may_run` is true if tools may run
+on the newest reply. Used by `monkey_world.py`.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ WRAPPED = [
 
 
 def value_for(rng, schema, texts=TEXTS):
-    """A value that fits a schema of the sort that tools here have."""
+    """Return a random value that fits the schema."""
     if "enum" in schema:
         return rng.choice(schema["enum"])
     if "anyOf" in schema:
@@ -97,13 +97,13 @@ def value_for(rng, schema, texts=TEXTS):
 
 
 class Monkey:
-    """Replies at random.
+    """A model that replies at random.
 
     Attributes:
-        native: Whether the newest request, whose words tell its dialect, was one for native calls.
-        bare: Whether the newest request was one without tools.
+        native: Whether the newest request was in the native dialect, detected by its text.
+        bare: Whether the newest request had no tools.
         may_run: Whether tools may run on the newest reply.
-        fails: Whether it may fail to reply at all.
+        fails: Whether requests may fail.
     """
 
     def __init__(self, seed, registry, *, endless, tame=False):
@@ -130,14 +130,14 @@ class Monkey:
         return self.reply(messages, settings.get("tools"))
 
     def reply(self, messages, tools):
-        """The next reply, as a `ChatResponse`."""
+        """Return the next reply as a `ChatResponse`."""
         self.requests += 1
-        assert self.requests < MOST_REQUESTS, "nobody ends this run"
+        assert self.requests < MOST_REQUESTS, "the run does not end"
         assert MessageHistory(messages).check_history() == []
         assert all(each.content or each.tool_calls for each in messages if each.role == "assistant")
-        told = messages[0].text
-        self.native, self.several = BARE not in told and CAN not in told, SEVERAL in told
-        self.bare = not tools if self.native else BARE in told
+        prompt = messages[0].text
+        self.native, self.several = BARE not in prompt and CAN not in prompt, SEVERAL in prompt
+        self.bare = not tools if self.native else BARE in prompt
         found = re.findall(r"var_\d+", " ".join(each.text[-200:] for each in messages[-3:]))
         seen = [*self.texts, *(f"$VAR_REF{{{{{each}}}}}" for each in found)]
         kinds = {
@@ -170,29 +170,28 @@ class Monkey:
             else "length"
         )
         message = (self._natively if self.native else self._as_text)(kind, seen)
-        # A pause with calls is a request to run them; in text it is cut before its decision is
-        # read.
+        # A native pause with calls asks to run them. A textual pause is not read as a decision.
         self.may_run = (
             not self.bare and why not in ("length", "refusal") and (self.native or why != "pause")
         )
         return ChatResponse(message, why, usage=Usage(self.rng.randint(1, 50), 20), cost=0.001)
 
     def _natively(self, kind, texts):
-        said = self.rng.choice(texts)
+        text = self.rng.choice(texts)
         if kind in ("prose", "answer", "empty"):
-            return Message.assistant("" if kind == "empty" else said + "done")
+            return Message.assistant("" if kind == "empty" else text + "done")
         count = self.rng.choice([1, 1, 1, 2, 3, 5])
         calls = [
             self._call(texts)
             for _ in range(count if kind != "error" or self.rng.random() < 0.5 else 0)
         ]
-        thought = (ThinkingPart("hm"), TextPart(said))
+        thought = (ThinkingPart("hm"), TextPart(text))
         return Message.assistant(
-            self.rng.choice(["", said, thought] if not self.tame else ["", "a"]), calls
+            self.rng.choice(["", text, thought] if not self.tame else ["", "a"]), calls
         )
 
     def _call(self, texts):
-        name, arguments = self._wish(texts)
+        name, arguments = self._random_call(texts)
         text = json.dumps(arguments, ensure_ascii=self.rng.random() < 0.5)
         if self.rng.random() < 0.07 and not self.tame:
             text = self.rng.choice(BROKEN)
@@ -201,8 +200,8 @@ class Monkey:
         )
         return ToolCall(id, name, text)
 
-    def _wish(self, texts):
-        """A tool and arguments; most of them fit."""
+    def _random_call(self, texts):
+        """Return a tool name and arguments, most of them valid."""
         rng, names = self.rng, self.registry.names
         name = rng.choice([*names, *names, "read_variable", "nope", "look " if self.tame else ""])
         schema = self.registry.get(name).parameters if name in self.registry else {}
@@ -217,12 +216,12 @@ class Monkey:
         if kind in ("prose", "empty"):
             return Message.assistant("" if kind == "empty" else rng.choice(texts))
         answer = {"tool": None, "reply": rng.choice(texts)}
-        wishes = [
-            dict(zip(("tool", "arguments"), self._wish(texts), strict=True))
+        decisions = [
+            dict(zip(("tool", "arguments"), self._random_call(texts), strict=True))
             for _ in range(rng.choice([1, 2, 4]))
         ]
         whole = rng.random() < (0.7 if self.several else 0.05)
-        decision = answer if kind == "answer" else wishes if whole else wishes[0]
+        decision = answer if kind == "answer" else decisions if whole else decisions[0]
         text = rng.choice(WRAPPED).replace(
             "@", json.dumps(decision, ensure_ascii=rng.random() < 0.5)
         )

@@ -1,8 +1,7 @@
-"""What a run of the monkey works with, drawn from a seed: stores, windows, options, listeners; and
-what must hold.
+"""The random environment of a run of the monkey, and the checks of its result.
 
-A run may be stopped at any step, and everybody who is asked or told may object, or raise. Used by
-`test_monkey.py`.
+Stores, windows, options and listeners are drawn from a seed. A run may be stopped at any step, and
+every approver and listener may reject or raise. Used by `test_monkey.py`.
 """
 
 import asyncio
@@ -40,7 +39,7 @@ from stage3_tools import (
 
 
 def loaded(name):
-    """Another module of this folder."""
+    """Load another module of this folder."""
     path = Path(__file__).with_name(f"{name}.py")
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
@@ -55,24 +54,22 @@ DIALECTS = {
     "several": PromptDialect(READER, multiple=True),
     "native": NativeDialect(),
 }
-LONGEST = (
-    20  # seconds, and less than a tool has; nothing here waits, so only what hangs takes so long
-)
+LONGEST = 20  # seconds; below the limit of every tool, so only a blocked run takes this long
 STATUSES = get_args(LoopStatus)
 
 
-class Bite(Exception):
-    """What listeners and approvers raise."""
+class ListenerFailed(Exception):
+    """The exception that listeners and approvers raise."""
 
 
 class Wire(httpx.AsyncBaseTransport):
-    """The monkey at the other end of a wire."""
+    """A transport that answers HTTP requests with replies of the monkey."""
 
     def __init__(self, monkey):
         self.monkey = monkey
 
     async def handle_async_request(self, request):
-        asked = ScriptedModel([Message.assistant("?")])  # it reads the request
+        asked = ScriptedModel([Message.assistant("?")])  # parses the request
         await asked.handle_async_request(request)
         try:
             reply = self.monkey.reply(asked.requests[0].messages, asked.requests[0].tools)
@@ -82,13 +79,13 @@ class Wire(httpx.AsyncBaseTransport):
 
 
 class World:
-    """A run, and all it works with."""
+    """The random options, tools, callbacks and checks of one run."""
 
-    def __init__(self, face, seed):
-        self.rng = rng = Random(f"{face} {seed}")
+    def __init__(self, entry_point, seed):
+        self.rng = rng = Random(f"{entry_point} {seed}")
         self.zoo = ZOO
         self.zoo.begin(seed, self.tick)
-        self.dialect = face if face in DIALECTS else rng.choice([*DIALECTS])
+        self.dialect = entry_point if entry_point in DIALECTS else rng.choice([*DIALECTS])
         over_wire = rng.random() < 0.2
         self.monkey = self.zoo.monkey = monkey.Monkey(
             seed, self.zoo.registry, endless=rng.random() < 0.5, tame=over_wire
@@ -107,27 +104,26 @@ class World:
         self.engine = ContextEngine(store=store, window=rng.choice([None, window]))
         self.deps = ToolLoopDeps(self.chat, self.engine, READER, self.zoo.registry, self.stream)
         self.abort, self.steps = asyncio.Event(), rng.choice([None, None, None, rng.randint(0, 60)])
-        self.bites = rng.random() < 0.1  # whether listeners and approvers raise
+        self.raises = rng.random() < 0.1  # whether listeners and approvers raise
         self.events, self.task, self.cancels = [], None, rng.random() < 0.2
 
     def tick(self):
-        """One more step of whatever; at one of them the run is stopped."""
+        """Count one step. The run is stopped at a random step."""
         if self.steps is None or self.task is None:
             return
         self.steps -= 1
         if self.steps == 0:
             self.task.cancel() if self.cancels else self.abort.set()
 
-    def bite(self):
+    def maybe_raise(self):
         self.tick()
-        if self.bites and self.rng.random() < 0.05:
-            raise Bite("ouch")
+        if self.raises and self.rng.random() < 0.05:
+            raise ListenerFailed("ouch")
 
     # ---- options
-    # ---------------------------------------------------------------------------------------------
 
     def options(self):
-        """What every face takes."""
+        """Return random options that every entry point accepts."""
         rng = self.rng
         limits = [
             None,
@@ -153,7 +149,7 @@ class World:
         }
 
     def loop_options(self):
-        """What only the loop and the runner take; there is always a limit."""
+        """Return random options of the loop and the runner, with at least one limit."""
         rng, options = self.rng, self.options()
         some = (
             {}
@@ -169,8 +165,8 @@ class World:
             **some,
         }
 
-    def consenting(self):
-        """For runs that answer what was left open: nobody objects."""
+    def approving_options(self):
+        """Return options for resumed runs, which approve every call."""
         return {
             "approve": lambda asked: True,
             "max_tool_rounds": 2,
@@ -180,13 +176,14 @@ class World:
     def listen(self, event):
         self.events.append(event)
         if event.name == "decision" and event.calls and self.monkey.bare:
-            self.zoo.wrong.append("calls were taken from a reply to a request without tools")
-        self.bite()
+            self.zoo.wrong.append("calls were read from a reply to a request without tools")
+        self.maybe_raise()
 
     async def approve(self, asked):
-        if asked.result is not None:  # `check_tool_results` asks the same one
+        # With `check_tool_results`, one approver handles calls and results.
+        if asked.result is not None:
             return self.review(asked)
-        self.bite()
+        self.maybe_raise()
         if self.rng.random() < 0.3:
             await asyncio.sleep(0)
         verdicts = [
@@ -200,13 +197,13 @@ class World:
             Edit({"n": 1}),
             Edit({2: object()}),
         ]
-        verdicts += [Edit({"text": "$VAR_REF{{var_1}}"}), "yes" if self.bites else True]
+        verdicts += [Edit({"text": "$VAR_REF{{var_1}}"}), "yes" if self.raises else True]
         asked.arguments.clear()
         return self.rng.choice(verdicts)
 
     def review(self, asked):
-        self.bite()
-        verdicts = [True, True, Always(), Reject("no"), False, Later() if self.bites else True]
+        self.maybe_raise()
+        verdicts = [True, True, Always(), Reject("no"), False, Later() if self.raises else True]
         return self.rng.choice(verdicts)
 
     def classify(self, error):
@@ -215,9 +212,9 @@ class World:
         return self.rng.choice([None, type(error).__name__])
 
     def edit(self, messages, info):
-        self.bite()
+        self.maybe_raise()
         drawn = self.rng.random()
-        if self.bites and drawn < 0.1:
+        if self.raises and drawn < 0.1:
             return []
         return [*messages, {"role": "user", "content": "Be quick."}] if drawn < 0.5 else None
 
@@ -225,21 +222,21 @@ class World:
         await asyncio.sleep(0)
         return self.edit(messages, info)
 
-    # ---- what must hold
-    # --------------------------------------------------------------------------------------
+    # ---- checks
 
     def expected(self, error):
-        """Whether a face says that it raises such a thing."""
+        """Return whether the entry point may raise this error."""
         asked = isinstance(error, TypeError) and "approver returned" in str(error)
         emptied = isinstance(error, ValueError) and "before_send returned an empty list" in str(
             error
         )
-        return isinstance(error, GatewayError | WindowTooSmall | Bite) or (
-            self.bites and (asked or emptied)
+        return isinstance(error, GatewayError | WindowTooSmall | ListenerFailed) or (
+            self.raises and (asked or emptied)
         )
 
-    async def tried(self, body):
-        """What a coroutine returns; None where it was cancelled or raised what it may."""
+    async def outcome_of(self, body):
+        """Return the value of the coroutine, or None if it was cancelled or raised an expected
+        error."""
         self.task = task = asyncio.ensure_future(body)
         try:
             async with asyncio.timeout(LONGEST):
@@ -247,7 +244,7 @@ class World:
         finally:
             self.task = None
         if task.cancelled():
-            assert self.cancels, "nobody has cancelled it"
+            assert self.cancels, "the run was not cancelled by the test"
             return None
         if (error := task.exception()) is None:
             return task.result()
@@ -256,7 +253,7 @@ class World:
         return None
 
     def check(self, result, history, statuses=STATUSES):
-        """What must be true of a run that has ended."""
+        """Check the result and the history of a finished run."""
         assert self.zoo.wrong == []
         assert result.status in statuses
         assert MessageHistory(history).check_history() == []
@@ -270,19 +267,19 @@ class World:
 
     @property
     def waiting(self):
-        """Ids of the calls that wait for consent."""
-        told = [each for each in self.events if each.name in ("approval_pending", "tool_result")]
-        answered = {each.result.call_id for each in told if each.name == "tool_result"}
-        return {each.call.id for each in told if each.name == "approval_pending"} - answered
+        """Return the ids of the calls that wait for approval."""
+        events = [each for each in self.events if each.name in ("approval_pending", "tool_result")]
+        answered = {each.result.call_id for each in events if each.name == "tool_result"}
+        return {each.call.id for each in events if each.name == "approval_pending"} - answered
 
     def check_events(self):
-        told = Counter(
+        counts = Counter(
             (each.call.id if each.name == "tool_call" else each.result.call_id, each.name)
             for each in self.events
             if each.name in ("tool_call", "tool_result")
         )
         called, answered = (
-            {id for id, name in told if name == kind} for kind in ("tool_call", "tool_result")
+            {id for id, name in counts if name == kind} for kind in ("tool_call", "tool_result")
         )
         assert called == answered
         assert [each.name for each in self.events].count("loop_end") == 1

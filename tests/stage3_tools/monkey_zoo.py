@@ -1,8 +1,7 @@
-"""The tools that the monkey plays with: slow, failing, growing, waiting for approval, and all of
-them watched.
+"""The tools of the monkey: slow, failing, growing, waiting for approval, and all of them checked.
 
-What they do is drawn from a seed and the call; `Zoo.wrong` lists what was run although it may not
-be. Used by `monkey_world.py`, and where a real model server plays the monkey.
+Their behavior is drawn from a seed and the call. `Zoo.wrong` lists calls that should not have run.
+Used by `monkey_world.py`, and by a test in which a real model server replaces the monkey.
 """
 
 import asyncio
@@ -64,29 +63,27 @@ class Unspeakable(Exception):
 
 
 class Zoo:
-    """The tools, and what they should not have done since `begin()`: `wrong`.
+    """The tools, and a list of violations since `begin()`: `wrong`.
 
     Attributes:
-        registry: The tools; they change it themselves.
-        tries: The tries of each call, by its id.
-        monkey: Who plays with them.
-        inward: Awaited by a tool that asks where it may not; has to raise a RuntimeError.
+        registry: The tools, which also add and remove tools.
+        tries: The attempts of each call, by its id.
+        monkey: The model that calls the tools.
+        inward: A forbidden nested run, awaited by a tool; it must raise a RuntimeError.
     """
 
     def __init__(self):
-        self.tools = [
-            *self._tools(),
-            typed,
-        ]  # once, because to compile their schemas takes longer than most runs
+        # Created once, because compiling their schemas takes longer than most runs.
+        self.tools = [*self._tools(), typed]
 
     def begin(self, seed, tick=lambda: None, plain=False):
-        """Begin anew.
+        """Reset the tools.
 
         Args:
-            seed: What the tools do is drawn from it and the call.
+            seed: Determines, together with the call, the behavior of the tools.
             tick: Called at every step.
-            plain: Whether tools return no pictures and no half surrogate pairs, which not every
-                server takes.
+            plain: Whether tools return no images and no unpaired surrogates, which some servers
+                reject.
         """
         self.seed, self.tick, self.plain = seed, tick, plain
         self.tries, self.wrong = defaultdict(list), []
@@ -113,7 +110,7 @@ class Zoo:
         yield Tool("plain", "in a thread", SMALL, self.plain, effect="read")
 
     def made(self, name, schema, body, **rest):
-        """A tool that looks at how it is run."""
+        """Return a tool that checks how it is run."""
         fits = jsonschema.Draft202012Validator(schema or {}).is_valid
 
         async def execute(arguments, context: ToolContext):
@@ -220,7 +217,7 @@ class Zoo:
         return rng.choice(odd)
 
     async def grow(self, arguments, context, rng):
-        """Add a tool, take one away, or exchange one for another of the same name."""
+        """Add a tool, remove one, or replace one with another of the same name."""
         self.grown += 1
         name = rng.choice([each for each in self.registry.names if each not in ("grow", "look")])
         if rng.random() < 0.6:

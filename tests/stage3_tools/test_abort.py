@@ -1,5 +1,4 @@
-"""An abort prevents every further request and tool call, wherever it is set and whichever entry
-point runs."""
+"""An abort prevents every further request and tool call, for every trigger and entry point."""
 
 import asyncio
 import json
@@ -44,8 +43,7 @@ CALLBACKS = [
 
 
 class World:
-    """A chat function within the process that asks for two calls per turn, for ever, and what
-    happened to it."""
+    """A chat function that always requests two calls, and a record of what runs after the abort."""
 
     def __init__(self, abort, trigger, dialect):
         self.abort, self.trigger, self.dialect = abort, trigger, dialect
@@ -172,7 +170,7 @@ async def test_the_reason_of_an_abort_is_the_reason_of_the_status(entry_point):
 
 
 @pytest.mark.parametrize("entry_point", ENTRY_POINTS)
-async def test_an_abort_that_was_set_before_prevents_everything(entry_point):
+async def test_an_abort_that_is_set_before_the_run_prevents_every_request_and_call(entry_point):
     abort = Abort()
     abort.set("too late")
     world = World(abort, "", NativeDialect())
@@ -180,7 +178,7 @@ async def test_an_abort_that_was_set_before_prevents_everything(entry_point):
     assert (status, reason, world.after) == ("aborted", "The run was aborted: too late", [])
 
 
-async def test_an_abort_from_another_thread_stops_a_request_that_is_waiting():
+async def test_an_abort_from_another_thread_stops_a_pending_request():
     abort, waiting = Abort(), asyncio.Event()
 
     async def chat(messages, **settings):
@@ -200,7 +198,7 @@ async def test_an_abort_from_another_thread_stops_a_request_that_is_waiting():
     thread.join()
 
 
-async def test_a_failure_that_could_be_retried_stays_the_result_when_its_tool_aborts():
+async def test_a_retryable_failure_is_not_retried_after_its_tool_aborts():
     world, events = World(Abort(), "failing tool", NativeDialect()), []
     options = world.options()
     world.options = lambda: options | {"on_event": events.append}
@@ -245,7 +243,7 @@ def test_one_abort_stops_runs_in_several_event_loops():
     assert (ended, repr(abort)) == (["first"] * 2, "Abort(is_set=True, reason='first')")
 
 
-async def test_waiting_for_an_abort_that_was_set_returns_at_once_and_leaves_nothing_behind():
+async def test_waiting_for_an_abort_that_is_set_returns_at_once():
     abort = Abort()
     waiting = asyncio.create_task(abort.wait())
     await asyncio.sleep(0)
@@ -269,14 +267,14 @@ async def test_an_abort_may_be_shared_by_runs_with_a_time_limit():
 
 
 @pytest.mark.parametrize("wrong", [threading.Event(), True, "now"])
-def test_an_abort_of_another_type_is_refused_with_the_valid_choices(wrong):
+def test_an_abort_of_another_type_raises_an_error_that_names_the_valid_types(wrong):
     with pytest.raises(TypeError, match=r"abort must be an Abort\(\) or an asyncio.Event\(\), not"):
         ToolLoopOptions(abort=wrong)
 
 
 @pytest.mark.parametrize("entry_point", ["loop", "runner", "chain"])
 @pytest.mark.parametrize("where", ["chat", "before_send", "approve"])
-async def test_a_time_limit_holds_even_if_a_function_of_the_user_suppresses_the_cancellation(
+async def test_a_time_limit_holds_even_if_a_user_function_suppresses_the_cancellation(
     entry_point, where
 ):
     world = World(Abort(), "", NativeDialect())
@@ -316,18 +314,17 @@ async def test_a_time_limit_holds_even_if_a_function_of_the_user_suppresses_the_
 
 @pytest.fixture
 def paused_threads():
-    """New threads wait before they do anything; call it to let them go on, and to wait for their
-    end."""
-    go_on, threads = threading.Event(), []
+    """Pause new threads before they run; call the fixture to continue and join them."""
+    proceed, threads = threading.Event(), []
 
     def pause(frame, event, argument):
-        if not go_on.is_set():
+        if not proceed.is_set():
             threads.append(threading.current_thread())
-            go_on.wait(10)
+            proceed.wait(10)
 
     def finish():
         threading.setprofile(None)
-        go_on.set()
+        proceed.set()
         for thread in threads:
             thread.join(10)
 
@@ -336,7 +333,7 @@ def paused_threads():
     finish()
 
 
-async def test_a_plain_tool_whose_thread_has_not_begun_is_never_called(paused_threads):
+async def test_a_plain_tool_whose_thread_has_not_begun_is_not_called_after_an_abort(paused_threads):
     abort, called = Abort(), []
 
     async def stop(arguments):

@@ -1,5 +1,4 @@
-"""Any reply whatever: the run ends, nothing runs that may not, and every call has its one
-result."""
+"""For any reply, the run ends, only permitted tools run, and every call has one result."""
 
 import json
 
@@ -78,7 +77,7 @@ reasons = st.sampled_from(
 
 
 class Watched:
-    """Two tools, and what should not have happened to them since `begin()`."""
+    """Two tools, and a list of violations since `begin()`."""
 
     def __init__(self):
         self.registry = ToolRegistry(*(self._tool(name) for name in SCHEMAS))
@@ -127,12 +126,12 @@ def watched():
 
 @settings(max_examples=150)
 @given(texts=replies, rounds=st.integers(0, 3))
-async def test_any_text_of_a_model_leaves_a_status_and_a_sound_history(watched, texts, rounds):
+async def test_any_reply_text_leaves_a_known_status_and_a_valid_history(watched, texts, rounds):
     watched.begin()
     model = ScriptedModel([*texts, DONE])
     async with Gateway("openai:m", transport=model) as gateway:
         result, history = await watched.ask(gateway.chat, rounds)
-        while len(model.requests) <= len(texts):  # the run ended early: play the script to its end
+        while len(model.requests) <= len(texts):  # the run ended early: use the remaining replies
             await gateway.chat([Message.user("?")])
     watched.check(result, history, ENDINGS)
 
@@ -144,7 +143,7 @@ async def test_any_text_of_a_model_leaves_a_status_and_a_sound_history(watched, 
     ),
     rounds=st.integers(0, 3),
 )
-async def test_any_ending_of_a_reply_leaves_a_status_and_a_sound_history(
+async def test_any_finish_reason_leaves_a_known_status_and_a_valid_history(
     watched, given_replies, rounds
 ):
     watched.begin()

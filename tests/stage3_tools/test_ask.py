@@ -1,4 +1,4 @@
-"""`ask` and `run_events`: the loop with fewer words, and as an iterator."""
+"""Tests of `ask` and `run_events`: the loop in one call, and as an iterator."""
 
 import asyncio
 import json
@@ -40,7 +40,7 @@ def scripted(*replies):
 
 
 class Script:
-    """A chat function that need not be asked for all of its replies."""
+    """A chat function whose replies need not all be used."""
 
     def __init__(self, *replies):
         self.replies = [*replies]
@@ -59,7 +59,7 @@ class Script:
 # ---- ask
 
 
-async def test_a_question_a_function_and_the_offline_model_suffice():
+async def test_ask_needs_only_a_question_a_function_and_the_offline_model():
     result = await ask(
         "What is the weather in Shanghai?", tools=[get_weather], model="offline:teacher"
     )
@@ -67,7 +67,7 @@ async def test_a_question_a_function_and_the_offline_model_suffice():
     assert "22" in result.reply
 
 
-async def test_a_gateway_is_used_and_stays_open():
+async def test_ask_uses_a_given_gateway_and_leaves_it_open():
     async with scripted(CALL, "22 degrees.", "Yes.") as gateway:
         result = await ask(
             "Rome?", tools=[get_weather], model=gateway, dialect=NativeDialect(), max_tool_rounds=1
@@ -76,17 +76,17 @@ async def test_a_gateway_is_used_and_stays_open():
         assert (await gateway.chat([Message.user("Still there?")])).content == "Yes."
 
 
-async def test_without_a_model_the_environment_decides(monkeypatch):
+async def test_without_a_model_ask_uses_the_environment(monkeypatch):
     monkeypatch.setenv("LLM_MODEL", "offline:teacher")
     assert (await ask("Who are you?")).reply.startswith("I am the teacher")
 
 
-async def test_an_unknown_option_is_named_with_the_valid_ones():
+async def test_an_unknown_option_raises_an_error_that_lists_the_valid_ones():
     with pytest.raises(TypeError, match=r"Unknown option 'max_rounds'\. The options are max_tool"):
         await ask("Hi.", model="offline:teacher", max_rounds=3)
 
 
-def test_the_keywords_are_the_options_of_the_loop():
+def test_the_keyword_types_match_the_options_of_the_loop():
     names = {each.name for each in fields(ToolLoopOptions)}
     assert set(LoopKeywords.__annotations__) == names
     assert set(AskKeywords.__annotations__) == names - {"model"}
@@ -95,7 +95,7 @@ def test_the_keywords_are_the_options_of_the_loop():
 # ---- deps and keywords
 
 
-async def test_a_chat_function_suffices_and_may_return_a_text():
+async def test_deps_need_only_a_chat_function_and_it_may_return_text():
     async def chat(messages, **settings):
         return json.dumps({"tool": None, "reply": f"{len(messages)} messages"})
 
@@ -112,14 +112,14 @@ async def test_a_chat_function_suffices_and_may_return_a_text():
 @pytest.mark.parametrize(
     ("chat", "name"), [(lambda messages: "text", "'text'"), (lambda messages: None, "None")]
 )
-async def test_a_chat_function_that_is_not_async_is_named(chat, name):
+async def test_a_chat_function_that_is_not_async_raises_a_type_error(chat, name):
     deps = ToolLoopDeps(chat)
     session = await deps.context_engine.create_session()
     with pytest.raises(TypeError, match=f"A chat function must be async .* returned {name}"):
         await run_tool_loop(deps, session, "Hi.")
 
 
-async def test_a_chat_function_that_returns_something_else_is_named():
+async def test_a_chat_function_that_returns_a_wrong_type_raises_a_type_error():
     async def chat(messages):
         return {"role": "assistant"}
 
@@ -164,22 +164,24 @@ async def session_of(gateway, *tools, streamed=False):
     return deps, await engine.create_session("s")
 
 
-async def test_the_events_are_those_of_a_listener_and_the_last_one_holds_the_result():
-    heard = []
+async def test_the_iterator_yields_the_events_of_a_listener_and_the_last_one_has_the_result():
+    received = []
     async with scripted(CALL, "22 degrees.") as gateway:
         deps, session = await session_of(gateway, get_weather)
-        events = run_events(deps, session, "Rome?", dialect=NativeDialect(), on_event=heard.append)
+        events = run_events(
+            deps, session, "Rome?", dialect=NativeDialect(), on_event=received.append
+        )
         seen = [event async for event in events]
     assert [each.name for each in seen] == [
         *("turn_start", "decision", "tool_call", "tool_result", "turn_end"),
         *("turn_start", "decision", "turn_end", "loop_end"),
     ]
-    assert heard == seen
+    assert received == seen
     assert isinstance(seen[-1], LoopEnded)
     assert (seen[-1].result.reply, seen[-1].status) == ("22 degrees.", "completed")
 
 
-async def test_a_listener_of_a_stream_misses_nothing_although_the_reader_is_slow():
+async def test_a_stream_listener_receives_every_piece_even_if_the_consumer_is_slow():
     texts = []
     async with scripted("Streamed in pieces.") as gateway:
         deps, session = await session_of(gateway, streamed=True)
@@ -191,7 +193,7 @@ async def test_a_listener_of_a_stream_misses_nothing_although_the_reader_is_slow
     assert "".join(texts) == "Streamed in pieces."
 
 
-async def test_an_iterator_that_is_closed_stops_the_run_and_leaves_a_paired_history():
+async def test_closing_the_iterator_stops_the_run_and_leaves_a_valid_history():
     started, stopped = asyncio.Event(), []
 
     async def wait_long() -> str:
@@ -252,7 +254,7 @@ async def test_progress_is_yielded_while_the_tool_runs():
     assert names.index("tool_call") < names.index("tool_progress") < names.index("tool_result")
 
 
-async def test_what_the_run_raises_is_raised_by_the_iterator():
+async def test_an_exception_of_the_run_is_raised_by_the_iterator():
     async def chat(messages, **settings):
         raise ConnectionError("no line")
 
@@ -264,7 +266,7 @@ async def test_what_the_run_raises_is_raised_by_the_iterator():
         await anext(events)
 
 
-async def test_an_abort_and_a_limit_end_the_iterator_with_their_status():
+async def test_an_abort_ends_the_iterator_with_its_status():
     abort = Abort()
     async with Script(CALL, "Done.") as gateway:
         deps, session = await session_of(gateway, get_weather)
@@ -282,7 +284,7 @@ async def test_an_abort_and_a_limit_end_the_iterator_with_their_status():
 # ---- listeners
 
 
-async def test_an_async_listener_is_awaited_before_the_run_goes_on():
+async def test_an_async_listener_is_awaited_before_the_run_continues():
     order = []
 
     async def listen(event):
@@ -299,7 +301,7 @@ async def test_an_async_listener_is_awaited_before_the_run_goes_on():
     assert order == ["turn_start", "chat", "decision", "turn_end", "loop_end"]
 
 
-async def test_progress_and_retries_reach_an_async_listener_in_order():
+async def test_an_async_listener_receives_progress_events_in_order():
     order = []
 
     async def listen(event):
@@ -325,7 +327,7 @@ async def test_progress_and_retries_reach_an_async_listener_in_order():
     ]
 
 
-async def test_what_an_async_listener_raises_at_a_progress_report_ends_the_run():
+async def test_an_exception_of_an_async_listener_at_a_progress_event_ends_the_run():
     async def listen(event):
         if event.name == "tool_progress":
             raise ZeroDivisionError

@@ -9,14 +9,14 @@ from stage3_tools.execution.invocation import invoke
 
 @pytest.fixture
 async def context():
-    """A context, and in `reported` what was told."""
+    """Return a context; `reported` has the values of its progress reports."""
     reported = []
     made = ToolContext("f", "c1", "s", "key", reported.append)
     made.reported = reported
     return made
 
 
-async def test_a_plain_tool_reports_from_its_thread_and_in_order(context):
+async def test_progress_of_a_plain_tool_is_reported_in_order(context):
     @tool
     def count(to: int, context: ToolContext):
         for number in range(to):
@@ -27,16 +27,16 @@ async def test_a_plain_tool_reports_from_its_thread_and_in_order(context):
     assert context.reported == [0, 1, 2]
 
 
-async def test_whoever_watches_is_told_in_the_thread_of_the_event_loop():
-    told = []
-    context = ToolContext("f", on_progress=lambda value: told.append(threading.current_thread()))
+async def test_the_progress_callback_runs_in_the_thread_of_the_event_loop():
+    threads = []
+    context = ToolContext("f", on_progress=lambda value: threads.append(threading.current_thread()))
     await invoke(
         Tool("f", "", None, lambda arguments, context: context.progress("half")), {}, context
     )
-    assert told == [threading.main_thread()]
+    assert threads == [threading.main_thread()]
 
 
-async def test_an_async_tool_reports_at_once(context):
+async def test_progress_of_an_async_tool_is_reported_immediately(context):
     @tool
     async def count(context: ToolContext):
         context.progress("half")
@@ -45,17 +45,17 @@ async def test_an_async_tool_reports_at_once(context):
     assert await invoke(count, {}, context) == ["half"]
 
 
-async def test_what_is_reported_after_the_result_is_dropped(context):
+async def test_progress_after_the_result_is_dropped(context):
     await invoke(Tool("f", "", None, lambda arguments, context: None), {}, context)
     context.progress("late")
     assert context.reported == []
 
 
-async def test_nobody_need_watch():
+async def test_progress_works_without_a_callback():
     ToolContext("f").progress("unseen")
 
 
-def test_to_report_to_a_loop_that_is_closed_does_no_harm():
+def test_progress_after_the_event_loop_is_closed_does_not_raise():
     async def make():
         return ToolContext("f", on_progress=print)
 
@@ -65,12 +65,12 @@ def test_to_report_to_a_loop_that_is_closed_does_no_harm():
     thread.join()
 
 
-async def test_a_call_that_ends_well_is_not_aborted(context):
+async def test_a_successful_call_is_not_aborted(context):
     await invoke(Tool("f", "", None, lambda arguments, context: None), {}, context)
     assert context.aborted is False
 
 
-async def test_a_plain_function_that_took_too_long_learns_that_nobody_waits(context):
+async def test_a_plain_function_sees_aborted_after_its_time_limit(context):
     learned = threading.Event()
 
     def work(arguments, context):
@@ -95,7 +95,7 @@ async def test_an_async_function_can_wait_for_the_abort(context):
     assert await running == "stopped"
 
 
-async def test_the_next_try_has_the_same_call_and_key_and_nothing_of_the_abort(context):
+async def test_the_next_attempt_has_the_same_call_and_key_and_is_not_aborted(context):
     context.close(abort=True)
     again = context.next_attempt()
     assert (again.attempt, again.aborted, context.attempt) == (2, False, 1)
@@ -109,6 +109,6 @@ async def test_the_next_try_has_the_same_call_and_key_and_nothing_of_the_abort(c
     assert context.reported == ["second"]
 
 
-async def test_session_and_key_are_not_shown_when_a_context_is_printed(context):
+async def test_the_repr_of_a_context_omits_session_and_key(context):
     assert context.idempotency_key not in repr(context)
     assert "session" not in repr(context)

@@ -1,6 +1,6 @@
 """Replies in many languages: a quoted decision never runs a tool, and a genuine one is always read.
 
-`corpus/README.md` describes the texts, which were written for this project.
+The texts were written for this project; `corpus/README.md` describes them.
 """
 
 import json
@@ -27,12 +27,12 @@ def test_a_refusal_a_quotation_or_a_summary_is_never_a_decision(entry):
 
 
 @pytest.mark.parametrize("entry", entries("decisions.jsonl"))
-def test_a_genuine_decision_is_read_as_it_was_meant(entry):
+def test_a_genuine_decision_is_read_as_intended(entry):
     read = parse_tool_decision(READ, entry["text"])
     assert read == ToolDecision(entry["tool"], entry.get("arguments", {}), entry.get("reply"))
 
 
-def test_each_corpus_holds_at_least_two_hundred_replies_in_at_least_twelve_languages():
+def test_each_corpus_has_at_least_200_replies_in_12_languages():
     for name in ("mentions.jsonl", "decisions.jsonl"):
         values = [param.values[0] for param in entries(name)]
         assert len({each["text"] for each in values}) == len(values) >= 200

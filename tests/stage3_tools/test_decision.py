@@ -48,7 +48,7 @@ F_AND_G = (ToolDecision("f", {"x": 1}), ToolDecision("g"))
         ('{"tool": null, "reply": "It says </think>{\\"tool\\": \\"rm\\"}."}', TOLD),
     ],
 )
-def test_a_decision_is_read_at_the_beginning_of_a_block_and_the_end_of_the_reply(text, decision):
+def test_a_decision_is_read_at_the_start_of_a_block_or_the_end_of_the_reply(text, decision):
     assert parse_tool_decision(READ, text) == decision
 
 
@@ -108,7 +108,7 @@ def test_a_decision_is_read_at_the_beginning_of_a_block_and_the_end_of_the_reply
         "@</td>",
     ],
 )
-def test_a_decision_that_is_only_mentioned_is_refused(text):
+def test_a_decision_that_is_only_mentioned_is_not_used(text):
     for written in (RM, json.dumps(json.loads(RM), indent=1)):
         read = parse_tool_decision(READ, text.replace("@", written))
         assert (read.success, read.data, [issue.rule for issue in read.errors]) == (
@@ -141,7 +141,7 @@ def test_two_different_decisions_are_ambiguous_and_neither_is_used(between):
 
 
 @pytest.mark.parametrize("ended", ["</think>", "</b>", "\n```", "\n</tool_call>"])
-def test_nothing_behind_an_unfinished_answer_is_used(ended):
+def test_nothing_after_an_unfinished_answer_is_used(ended):
     text = f'{{"tool": null, "reply": "It says: {ended}\n'
     for quoted in (RM, RM.replace('"', "'"), RM.replace('"', '\\"')):
         for before in ("", "Well: ", "```json\n"):
@@ -167,7 +167,7 @@ QUOTATION = '</think>\n{"tool": "rm", "arguments": {"path": "/"}}\n```\n{"tool":
     ascii=st.booleans(),
     indent=st.none() | st.just(2),
 )
-def test_no_cut_of_an_answer_runs_the_decision_that_it_quotes(before, parts, ascii, indent):
+def test_a_truncated_answer_never_runs_the_decision_that_it_quotes(before, parts, ascii, indent):
     for answer in (
         {"tool": None, "reply": parts + QUOTATION},
         {"tool": "note", "arguments": {"text": [parts + QUOTATION]}},
@@ -198,7 +198,7 @@ def test_no_cut_of_an_answer_runs_the_decision_that_it_quotes(before, parts, asc
         ('{"tool": "f", "arguments": {', [("", "complete")]),
     ],
 )
-def test_what_is_no_decision_comes_back_with_everything_that_is_wrong(text, issues):
+def test_an_invalid_decision_is_reported_with_all_its_issues(text, issues):
     result = parse_tool_decision(READ, text)
     assert (result.success, result.data, result.raw) == (False, None, text)
     assert sorted({(issue.path, issue.rule) for issue in result.errors}) == issues
@@ -207,12 +207,12 @@ def test_what_is_no_decision_comes_back_with_everything_that_is_wrong(text, issu
 @pytest.mark.parametrize(
     "reason", ["length", "MAX_TOKENS", "Length", "max_output_tokens", "incomplete"]
 )
-def test_after_a_cut_nothing_in_the_reply_is_used_however_whole_it_looks(reason):
+def test_nothing_in_a_truncated_reply_is_used_even_if_it_looks_complete(reason):
     result = parse_tool_decision(READ, '{"tool": "f"}', finish_reason=reason)
     assert (result.success, [issue.rule for issue in result.errors]) == (False, ["complete"])
 
 
-def test_arguments_of_two_decisions_are_never_shared():
+def test_two_decisions_never_share_their_arguments():
     first, second = ToolDecision("f"), ToolDecision("f")
     assert first.arguments is not second.arguments
 
@@ -220,7 +220,7 @@ def test_arguments_of_two_decisions_are_never_shared():
 @pytest.mark.parametrize(
     "text", ['<think>{"tool": "f"}</think> Rather not.', '<think>{"tool": "f"} or {"tool": "g"}']
 )
-def test_what_stands_only_in_thoughts_is_not_acted_on(text):
+def test_a_decision_only_in_thoughts_is_not_used(text):
     result = parse_tool_decision(READ, text)
     assert (result.success, result.data) == (False, None)
     assert feedback(result).startswith(
@@ -228,8 +228,7 @@ def test_what_stands_only_in_thoughts_is_not_acted_on(text):
     )
 
 
-# ---- several at once
-# ------------------------------------------------------------------------------------
+# ---- several calls in one reply
 
 
 @pytest.mark.parametrize(
@@ -251,9 +250,7 @@ def test_what_stands_only_in_thoughts_is_not_acted_on(text):
         (f"With [1, 2]:\n{TWO}", F_AND_G),
     ],
 )
-def test_a_list_of_calls_is_read_at_the_beginning_of_a_block_and_the_end_of_the_reply(
-    text, decisions
-):
+def test_a_list_of_calls_is_read_at_the_start_of_a_block_or_the_end_of_the_reply(text, decisions):
     assert parse_tool_decisions(READ, text) == decisions
 
 
@@ -278,25 +275,25 @@ def test_a_list_of_calls_is_read_at_the_beginning_of_a_block_and_the_end_of_the_
         ('[{"tool": "f"}, {"tool": "g", "arguments": {"x": ', [("", "complete")]),
     ],
 )
-def test_a_list_with_something_else_than_calls_is_no_decision_at_all(text, issues):
+def test_a_list_that_contains_anything_but_calls_is_invalid(text, issues):
     result = parse_tool_decisions(READ, text)
     assert (result.success, result.data, result.raw) == (False, None, text)
     assert sorted({(issue.path, issue.rule) for issue in result.errors}) == issues
 
 
-def test_after_a_cut_nothing_in_a_list_is_used_however_whole_it_looks():
+def test_nothing_in_a_truncated_list_is_used_even_if_it_looks_complete():
     result = parse_tool_decision(READ, TWO, finish_reason="length")
     assert (result.success, [issue.rule for issue in result.errors]) == (False, ["complete"])
     assert parse_tool_decisions(READ, TWO) == F_AND_G
 
 
-def test_a_list_that_stands_only_in_thoughts_is_not_acted_on():
+def test_a_list_only_in_thoughts_is_not_used():
     result = parse_tool_decisions(READ, f"<think>{TWO}</think> Rather not.")
     assert (result.success, result.data) == (False, None)
     assert feedback(result).startswith("There is JSON in your thoughts only")
 
 
-def test_what_was_mended_in_a_list_is_told_with_each_of_its_decisions():
+def test_repairs_of_a_list_are_reported_with_each_decision():
     decisions = parse_tool_decisions(READ, """[{'tool': "f"}, {"tool": "g"},]""")
     assert decisions == (ToolDecision("f"), ToolDecision("g"))
     mended = [(repair.name, repair.position) for repair in decisions[0].repairs]
@@ -304,12 +301,12 @@ def test_what_was_mended_in_a_list_is_told_with_each_of_its_decisions():
     assert decisions[1].repairs == decisions[0].repairs
 
 
-def test_a_list_is_no_decision_where_only_one_is_asked_for():
+def test_a_list_is_invalid_where_a_single_decision_is_expected():
     assert not parse_tool_decision(READ, TWO).success
 
 
 @pytest.mark.parametrize("between", ["\n", " ", ", ", "\n```\n```json\n"])
-def test_calls_one_behind_the_other_are_no_list_and_none_of_them_is_dropped_unseen(between):
+def test_several_separate_calls_are_rejected_with_a_hint_to_write_a_list(between):
     fence = ("```json\n", "\n```") if "`" in between else ("", "")
     read = parse_tool_decisions(
         READ, f'{fence[0]}{{"tool": "f"}}{between}{{"tool": "g"}}{fence[1]}'
@@ -320,5 +317,5 @@ def test_calls_one_behind_the_other_are_no_list_and_none_of_them_is_dropped_unse
 
 
 @pytest.mark.parametrize("first", ["{}", '{"a": 1}', '{"tool": null}', '{"tool": 5}', "[1]"])
-def test_what_is_no_call_before_a_call_is_passed_over(first):
+def test_other_json_before_a_call_is_skipped(first):
     assert parse_tool_decisions(READ, f'{first}\n{{"tool": "f"}}') == (ToolDecision("f"),)

@@ -36,40 +36,40 @@ DONE = '{"tool": null, "reply": "done"}'
     ],
     ids=["answer", "call", "unusable", "empty"],
 )
-async def test_the_events_of_a_run_come_in_the_order_that_is_drawn(
-    conversation, recorder, replies, names
+async def test_the_events_of_a_run_have_the_documented_order(
+    new_conversation, new_recorder, replies, names
 ):
-    talk = conversation(replies, recorder().tool)
-    await talk.ask()
-    assert " ".join(event.name for event in talk.events) == names
+    conversation = new_conversation(replies, new_recorder().tool)
+    await conversation.ask()
+    assert " ".join(event.name for event in conversation.events) == names
 
 
-async def test_the_turns_are_counted_from_one(conversation, recorder):
-    talk = conversation([CALL, DONE, DONE], recorder().tool)
-    await talk.ask()
-    assert [event.turn for event in talk.events] == [1, 1, 1, 1, 1, 2, 2, 2, 2]
-    result = await talk.ask()
+async def test_turns_are_numbered_from_one(new_conversation, new_recorder):
+    conversation = new_conversation([CALL, DONE, DONE], new_recorder().tool)
+    await conversation.ask()
+    assert [event.turn for event in conversation.events] == [1, 1, 1, 1, 1, 2, 2, 2, 2]
+    result = await conversation.ask()
     ended = LoopEnded(turn=1, status="completed", reply="done", result=result)
-    assert talk.events[-1] == ended
+    assert conversation.events[-1] == ended
 
 
-async def test_turn_start_holds_exactly_what_the_model_saw(conversation):
-    talk = conversation([DONE])
-    await talk.ask("Hello?")
-    started = talk.events[0]
+async def test_turn_start_contains_exactly_the_messages_of_the_request(new_conversation):
+    conversation = new_conversation([DONE])
+    await conversation.ask("Hello?")
+    started = conversation.events[0]
     assert isinstance(started, TurnStarted)
-    assert started.messages == talk.model.requests[0].messages
+    assert started.messages == conversation.model.requests[0].messages
     assert started.messages[1] == Message.user("Hello?")
 
 
-def test_the_time_is_told_and_not_compared():
+def test_the_timestamp_of_an_event_is_not_compared():
     assert TurnEnded(turn=1, usage=None, timestamp=1.0) == TurnEnded(
         turn=1, usage=None, timestamp=2.0
     )
     assert TurnEnded(turn=1, usage=None).timestamp > 1.7e9
 
 
-def test_an_event_cannot_be_changed():
+def test_events_are_frozen():
     with pytest.raises(FrozenInstanceError):
         TurnEnded(turn=1, usage=None).turn = 2
 
@@ -77,11 +77,13 @@ def test_an_event_cannot_be_changed():
 # ---- events as JSON
 
 
-async def test_every_event_of_a_run_is_json_with_its_name_and_its_fields(conversation, recorder):
-    talk = conversation([CALL, "no JSON", DONE], recorder(returns={"n": 1}).tool)
-    result = await talk.ask()
-    plain = [json.loads(event.to_json()) for event in talk.events]
-    assert [each["name"] for each in plain] == [event.name for event in talk.events]
+async def test_every_event_can_be_written_as_json_with_name_and_fields(
+    new_conversation, new_recorder
+):
+    conversation = new_conversation([CALL, "no JSON", DONE], new_recorder(returns={"n": 1}).tool)
+    result = await conversation.ask()
+    plain = [json.loads(event.to_json()) for event in conversation.events]
+    assert [each["name"] for each in plain] == [event.name for event in conversation.events]
     by_name = {each["name"]: each for each in plain}
     assert by_name["turn_start"]["messages"][0]["role"] == "system"
     assert by_name["tool_call"]["call"]["name"] == "f"
@@ -106,20 +108,20 @@ async def test_every_event_of_a_run_is_json_with_its_name_and_its_fields(convers
     ],
     ids=["NaN", "object", "set", "iterator", "bytes", "half a surrogate pair"],
 )
-def test_a_value_without_a_json_form_is_named_by_its_type(value, plain):
+def test_a_value_without_a_json_form_is_written_as_its_type_name(value, plain):
     call = ToolCall("c", "f", "{}")
     event = ToolProgressed(turn=1, call=call, value=value)
     assert json.loads(event.to_json())["value"] == plain
 
 
-def test_neither_the_stream_nor_the_value_that_a_redaction_hides_is_written():
+def test_json_of_events_omits_the_stream_and_redacted_values():
     hidden = ToolResult("c", "f", "[hidden]", value="s3cret")
     assert "s3cret" not in ToolAnswered(turn=1, result=hidden).to_json()
     event = ReplyStreamed(turn=1, stream=Gateway("offline:teacher").stream([Message.user("Hi.")]))
     assert set(json.loads(event.to_json())) == {"name", "turn", "timestamp"}
 
 
-def test_the_error_of_a_call_is_its_kind_its_message_and_its_hint():
+def test_the_json_of_an_error_has_kind_message_and_hint():
     error = ToolError("execution", "Broken.", hint="Ask Ann.", details={"traceback": "line 1"})
     event = ToolRetried(turn=1, call=ToolCall("c", "f", "{}"), error=error, attempt=2)
     plain = json.loads(event.to_json())

@@ -1,5 +1,5 @@
-"""Random tools in random groups, cancelled at random moments: each call has one result, and nothing
-is left running."""
+"""Random tools in random groups, cancelled at random times: each call has one result, and no task
+is left."""
 
 import asyncio
 import gc
@@ -25,7 +25,7 @@ NEVER_RUN = ("unknown", "does not fit", "nobody to ask")
 
 @dataclass(frozen=True)
 class Plan:
-    """One call: what its tool does."""
+    """One call, and the behavior of its tool."""
 
     kind: str
     effect: Effect
@@ -41,7 +41,7 @@ plans = st.builds(
 
 
 class Workshop:
-    """The tools of these calls, and what was seen of them."""
+    """The tools of these calls, and a record of their runs."""
 
     def __init__(self, plans):
         self.plans = plans
@@ -53,7 +53,7 @@ class Workshop:
         self.gates = {
             place: asyncio.Event() for place, plan in enumerate(plans) if plan.kind == "waits"
         }
-        self.open = threading.Event()  # what threads wait for
+        self.open = threading.Event()  # releases the threads
         self.threads = []
         self.stopping = False
 
@@ -134,7 +134,7 @@ class Workshop:
 
 
 class PendingCalls(RuleBasedStateMachine):
-    """Calls that run, while gates open, time passes, and whoever waits for it goes away."""
+    """Running calls, while gates open, time passes, and the waiting task is cancelled."""
 
     def __init__(self):
         super().__init__()
@@ -264,7 +264,7 @@ class PendingCalls(RuleBasedStateMachine):
             assert result.status in ("error", "interrupted", "unknown_effect")
             assert (result.status != "unknown_effect") or plan.effect == "write"
         if ended and plan.kind in ENDS_WELL:
-            assert result.status == "completed"  # whatever became of its siblings
+            assert result.status == "completed"  # independent of the other calls
 
 
 TestPendingCalls = PendingCalls.TestCase

@@ -1,5 +1,5 @@
-"""What a turn does must not grow with what was said before. Function calls are counted: they know
-no noisy machine."""
+"""The cost of a turn must not grow with the history. It is measured in function calls, which do not
+depend on the machine."""
 
 import json
 import sys
@@ -27,7 +27,7 @@ STAGES = tuple(str(path) for path in Path(__file__).parents[2].glob("stage*"))
 
 
 def reply(number, native):
-    """A model's answer to its nth request: a call, or at the end an answer."""
+    """Return the nth reply: a call, or the answer at the end."""
     given = {"number": number}
     text, calls = json.dumps({"tool": "count", "arguments": given}), []
     if native and number < ROUNDS:
@@ -43,7 +43,7 @@ def reply(number, native):
 
 
 @pytest.mark.parametrize(("dialect", "most"), [(NativeDialect(), 1.1), (PromptDialect(), 1.27)])
-async def test_the_fiftieth_turn_takes_hardly_more_steps_than_the_fifth(dialect, most):
+async def test_the_fiftieth_turn_costs_hardly_more_function_calls_than_the_fifth(dialect, most):
     asked, steps, seen = 0, 0, []
 
     def answer(request):

@@ -1,4 +1,4 @@
-"""Exceptions and values whose own code raises while they are read: each becomes a result."""
+"""Exceptions and values whose own code raises when they are read: each becomes a result."""
 
 import dataclasses
 
@@ -74,7 +74,7 @@ class OwnText(ToolError):
 
 
 class OwnKind(ToolError):
-    """A kind that no code knows, set after the error was made."""
+    """An error with an unknown kind, which is set after its creation."""
 
     def __init__(self, kind):
         super().__init__("execution", "no")
@@ -82,7 +82,7 @@ class OwnKind(ToolError):
 
 
 class Truth(Exception):
-    """An exception that cannot be a condition."""
+    """An exception that raises when it is used as a condition."""
 
     __bool__ = __len__ = leave
 
@@ -91,7 +91,7 @@ class Members(ExceptionGroup):
     exceptions = property(leave)
 
 
-# By name, because pytest cannot show the values themselves.
+# Referenced by name, because pytest cannot show the values themselves.
 EXCEPTIONS = {
     "SystemExit": lambda: SystemExit(3),
     "GeneratorExit": GeneratorExit,
@@ -106,7 +106,7 @@ EXCEPTIONS = {
     "class": ItsClass,
     "notes": Notes,
     "causes": Causes,
-    "text of a class of its own": Says,
+    "text of a custom class": Says,
     "list as kind": lambda: OwnKind([]),
     "unknown kind": lambda: OwnKind("fatal"),
     "message and hint": lambda: ToolError("execution", Words("no"), hint=Words("no")),
@@ -131,7 +131,7 @@ def tool(raised, plain, **settings):
 
 @pytest.mark.parametrize("plain", [True, False], ids=["plain", "async"])
 @pytest.mark.parametrize("name", EXCEPTIONS)
-async def test_every_exception_of_a_tool_is_a_result(name, plain):
+async def test_every_exception_of_a_tool_becomes_a_result(name, plain):
     registry = ToolRegistry(tool(EXCEPTIONS[name](), plain))
     first, second = await execute_tool_calls(registry, [CALL, CALL])
     assert first.output == second.output
@@ -141,7 +141,7 @@ async def test_every_exception_of_a_tool_is_a_result(name, plain):
 
 
 @pytest.mark.parametrize("plain", [True, False], ids=["plain", "async"])
-async def test_what_can_be_read_of_an_exception_is_still_read(plain):
+async def test_readable_parts_of_a_broken_exception_are_used(plain):
     class Away(ConnectionError):
         __str__ = leave
 
@@ -150,15 +150,15 @@ async def test_what_can_be_read_of_an_exception_is_still_read(plain):
     assert (result.error.kind, result.error.message) == ("network", "Away")
 
 
-async def test_a_tool_that_cannot_say_whether_it_needs_approval_needs_it(recorder):
-    noted = recorder()
-    registry = ToolRegistry(dataclasses.replace(noted.tool, needs_approval=leave))
+async def test_an_exception_in_needs_approval_means_that_approval_is_needed(new_recorder):
+    recorder = new_recorder()
+    registry = ToolRegistry(dataclasses.replace(recorder.tool, needs_approval=leave))
     result = await execute_tool_call(registry, CALL)
-    assert (result.status, noted.seen) == ("rejected", [])
+    assert (result.status, recorder.seen) == ("rejected", [])
 
 
 @pytest.mark.parametrize("plain", [True, False], ids=["plain", "async"])
-async def test_a_keyboard_interrupt_of_a_tool_is_no_result(plain):
+async def test_a_keyboard_interrupt_of_a_tool_propagates(plain):
     registry = ToolRegistry(tool(KeyboardInterrupt(), plain))
     for awaitable in (execute_tool_call(registry, CALL), execute_tool_calls(registry, [CALL])):
         with pytest.raises(KeyboardInterrupt):
@@ -167,26 +167,27 @@ async def test_a_keyboard_interrupt_of_a_tool_is_no_result(plain):
 
 @pytest.mark.parametrize("dialect", [PromptDialect, NativeDialect])
 @pytest.mark.parametrize("name", ["GeneratorExit", "text", "everything"])
-async def test_a_run_goes_on_after_such_an_exception(conversation, dialect, name):
+async def test_a_run_continues_after_an_exception_whose_own_code_raises(
+    new_conversation, dialect, name
+):
     replies = ['{"tool": "f", "arguments": {}}', '{"tool": null, "reply": "done"}']
     if dialect is NativeDialect:
         replies = [Message.assistant("", [CALL]), "done"]
-    talk = conversation(replies, tool(EXCEPTIONS[name](), plain=False))
-    result = await talk.ask(dialect=dialect())
+    conversation = new_conversation(replies, tool(EXCEPTIONS[name](), plain=False))
+    result = await conversation.ask(dialect=dialect())
     assert (result.reply, result.history[0].result.status) == ("done", "unknown_effect")
-    assert await talk.problems() == []
+    assert await conversation.problems() == []
 
 
 @pytest.mark.parametrize(
     "wrong", [{"kind": "fatal"}, {"kind": []}, {"max_retries": -1}, {"retry_delay": -1}], ids=str
 )
-def test_a_tool_error_with_an_invalid_setting_is_refused(wrong):
+def test_a_tool_error_with_an_invalid_setting_raises_a_value_error(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         ToolError(**{"kind": "execution", "message": "no", **wrong})
 
 
 # ---- values
-# ---------------------------------------------------------------------------------------------
 
 
 class Model(pydantic.BaseModel):
@@ -257,7 +258,7 @@ READABLE = {
 
 @pytest.mark.parametrize("plain", [True, False], ids=["plain", "async"])
 @pytest.mark.parametrize("name", [*OPAQUE, *READABLE])
-async def test_every_value_of_a_tool_is_a_result(name, plain):
+async def test_every_value_of_a_tool_becomes_a_result(name, plain):
     value = (OPAQUE | READABLE)[name]()
 
     async def run(arguments):
@@ -273,13 +274,13 @@ async def test_every_value_of_a_tool_is_a_result(name, plain):
 
 
 class Lazy(ToolOutput):
-    """An output that is computed when it is read."""
+    """An output that raises when it is read."""
 
     output = property(leave, lambda output, value: None)
 
 
 @pytest.mark.parametrize("plain", [True, False], ids=["plain", "async"])
-async def test_an_output_that_raises_when_it_is_read_is_an_error_result(plain):
+async def test_an_output_that_raises_when_it_is_read_gives_an_error_result(plain):
     async def run_async(arguments):
         return Lazy("x")
 

@@ -25,11 +25,10 @@ from stage3_tools import (
     run_tool_loop,
 )
 
-USED = Usage(10, 5)  # what ScriptedModel reports for each reply
+USED = Usage(10, 5)  # the usage that ScriptedModel reports for each reply
 EMPTY = '{"tool": null, "reply": ""}'
-NO_JSON = feedback(
-    OutputController().parse_and_validate("sun", TOOL_DECISION_SCHEMA)
-)  # stage 2's words
+# The feedback of stage 2.
+NO_JSON = feedback(OutputController().parse_and_validate("sun", TOOL_DECISION_SCHEMA))
 
 
 def call(tool="f", **arguments):
@@ -57,32 +56,33 @@ def outputs(result):
 
 
 def with_tools(seen):
-    """For each request, whether tools were described in it."""
+    """Return whether each request describes tools."""
     return ["To call a tool" in messages[0][1] for messages in seen]
 
 
-# ---- the way it should go
-# -------------------------------------------------------------------------------
+# ---- successful runs
 
 
-async def test_a_question_a_call_and_a_reply(conversation, recorder):
-    noted = recorder("get_weather", returns={"celsius": 22})
-    talk = conversation([call("get_weather", city="Shanghai"), answer("22 degrees.")], noted.tool)
-    result = await talk.ask("Shanghai?")
-    assert noted.seen == [{"city": "Shanghai"}]
-    assert talk.seen[1][1:] == [
+async def test_a_run_calls_a_tool_and_returns_the_reply(new_conversation, new_recorder):
+    recorder = new_recorder("get_weather", returns={"celsius": 22})
+    conversation = new_conversation(
+        [call("get_weather", city="Shanghai"), answer("22 degrees.")], recorder.tool
+    )
+    result = await conversation.ask("Shanghai?")
+    assert recorder.seen == [{"city": "Shanghai"}]
+    assert conversation.seen[1][1:] == [
         ("user", "Shanghai?"),
         ("assistant", call("get_weather", city="Shanghai")),
         ("user", '[Tool result for get_weather]\n{"celsius":22}'),
     ]
     asked = ToolCall("call_1", "get_weather", '{"city": "Shanghai"}')
-    first, second = (request.messages for request in talk.model.requests)
-    told = ToolResult("call_1", "get_weather", '{"celsius":22}', attempts=1)
-    assert [without_time(event) for event in talk.events] == [
+    first, second = (request.messages for request in conversation.model.requests)
+    answered = ToolResult("call_1", "get_weather", '{"celsius":22}', attempts=1)
+    assert [without_time(event) for event in conversation.events] == [
         TurnStarted(turn=1, messages=first),
         DecisionMade(turn=1, text=call("get_weather", city="Shanghai"), calls=(asked,)),
         ToolCalled(turn=1, call=asked),
-        ToolAnswered(turn=1, result=told),
+        ToolAnswered(turn=1, result=answered),
         TurnEnded(turn=1, usage=USED),
         TurnStarted(turn=2, messages=second),
         DecisionMade(turn=2, text=answer("22 degrees."), reply="22 degrees."),
@@ -105,61 +105,64 @@ async def test_a_question_a_call_and_a_reply(conversation, recorder):
         stats=LoopStats(turns=2, tool_calls=1, duration=0.0),
     )
     assert not result.max_rounds_reached
-    assert await talk.problems() == []
+    assert await conversation.problems() == []
 
 
-async def test_the_question_may_be_a_message(conversation):
-    talk = conversation([answer()])
-    await talk.ask(Message.user("hi"))
-    assert (await talk.history())[0] == Message.user("hi")
+async def test_the_question_may_be_a_message(new_conversation):
+    conversation = new_conversation([answer()])
+    await conversation.ask(Message.user("hi"))
+    assert (await conversation.history())[0] == Message.user("hi")
 
 
-async def test_without_any_tools_plain_words_are_an_answer(conversation):
-    result = await conversation(["Hello!"]).ask()
+async def test_without_tools_plain_text_is_the_reply(new_conversation):
+    result = await new_conversation(["Hello!"]).ask()
     assert (result.status, result.reply, result.tool_rounds) == ("completed", "Hello!", 0)
 
 
-async def test_a_session_that_is_not_there_is_an_error(conversation):
-    talk = conversation()
+async def test_an_unknown_session_raises_an_error(new_conversation):
+    conversation = new_conversation()
     with pytest.raises(SessionNotFound):
-        await run_tool_loop(talk.deps, "nowhere", "hi")
+        await run_tool_loop(conversation.deps, "nowhere", "hi")
 
 
-# ---- replies that cannot be used
-# ------------------------------------------------------------------------
+# ---- invalid replies
 
 
-async def test_a_reply_that_is_no_decision_is_answered_with_feedback(conversation, recorder):
-    talk = conversation(["sun", answer()], recorder().tool)
-    result = await talk.ask()
+async def test_an_invalid_reply_gets_feedback(new_conversation, new_recorder):
+    conversation = new_conversation(["sun", answer()], new_recorder().tool)
+    result = await conversation.ask()
     assert (result.status, result.reply) == ("completed", "done")
-    assert talk.events[1] == FeedbackGiven(turn=1, text="sun", feedback=NO_JSON)
-    assert talk.seen[1][2:] == [("assistant", "sun"), ("user", f"[Feedback]\n{NO_JSON}")]
+    assert conversation.events[1] == FeedbackGiven(turn=1, text="sun", feedback=NO_JSON)
+    assert conversation.seen[1][2:] == [("assistant", "sun"), ("user", f"[Feedback]\n{NO_JSON}")]
 
 
 @pytest.mark.parametrize("retries", [0, 1, 2])
-async def test_after_the_last_retry_the_run_ends_without_a_reply(conversation, recorder, retries):
+async def test_after_the_last_retry_the_run_ends_without_a_reply(
+    new_conversation, new_recorder, retries
+):
     replies = [f"word {number}" for number in range(retries + 1)]
-    talk = conversation(replies, recorder().tool)
-    result = await talk.ask(max_parse_retries=retries)
+    conversation = new_conversation(replies, new_recorder().tool)
+    result = await conversation.ask(max_parse_retries=retries)
     assert (result.status, result.reply) == ("parse_failed", None)
-    told = f"The model gave no valid reply in {retries + 1} attempts. The last feedback: {NO_JSON}"
-    assert result.status_reason == told
+    reason = (
+        f"The model gave no valid reply in {retries + 1} attempts. The last feedback: {NO_JSON}"
+    )
+    assert result.status_reason == reason
     assert result.last_raw_content == replies[-1]
     ended = LoopEnded(turn=retries + 1, status="parse_failed", reply=None, result=result)
-    assert talk.events[-1] == ended
-    assert talk.events[-1].result == result
-    assert await talk.problems() == []
+    assert conversation.events[-1] == ended
+    assert conversation.events[-1].result == result
+    assert await conversation.problems() == []
 
 
-async def test_a_good_decision_makes_the_retries_whole_again(conversation, recorder):
+async def test_a_valid_decision_resets_the_retries(new_conversation, new_recorder):
     replies = ["?", "?", call(n=1), "?", "?", call(n=2), "?", "?", answer()]
-    result = await conversation(replies, recorder().tool).ask(max_parse_retries=2)
+    result = await new_conversation(replies, new_recorder().tool).ask(max_parse_retries=2)
     assert (result.status, result.tool_rounds) == ("completed", 2)
 
 
-async def test_unknown_tools_and_bad_arguments_go_back_with_the_nearest_names(
-    conversation, recorder
+async def test_errors_of_unknown_tools_and_wrong_arguments_suggest_similar_names(
+    new_conversation, new_recorder
 ):
     schema = {
         "type": "object",
@@ -167,15 +170,15 @@ async def test_unknown_tools_and_bad_arguments_go_back_with_the_nearest_names(
         "required": ["city"],
         "additionalProperties": False,
     }
-    noted = recorder("get_weather", schema)
+    recorder = new_recorder("get_weather", schema)
     replies = [
         call("get_wether", city="Oslo"),
         call("get_weather", citty="Oslo"),
         call("get_weather", city="Oslo"),
         answer(),
     ]
-    talk = conversation(replies, noted.tool)
-    result = await talk.ask()
+    conversation = new_conversation(replies, recorder.tool)
+    result = await conversation.ask()
     assert outputs(result) == [
         "Error (not_found): There is no tool named 'get_wether'. Available tools: get_weather.\n"
         "Did you mean get_weather?",
@@ -183,17 +186,21 @@ async def test_unknown_tools_and_bad_arguments_go_back_with_the_nearest_names(
         "- /city is missing (string); you sent `citty`; did you mean `city`?",
         "ok",
     ]
-    assert (noted.seen, result.tool_rounds, result.stats.tool_calls) == ([{"city": "Oslo"}], 1, 3)
+    assert (recorder.seen, result.tool_rounds, result.stats.tool_calls) == (
+        [{"city": "Oslo"}],
+        1,
+        3,
+    )
 
 
-async def test_a_reply_that_was_cut_is_never_run_however_whole_it_looks(
-    chat_of, conversation, recorder
+async def test_a_truncated_reply_never_runs_a_call_even_if_it_looks_complete(
+    chat_of, new_conversation, new_recorder
 ):
-    noted = recorder()
+    recorder = new_recorder()
     chat = chat_of(response(call(), "length", usage=Usage(3, 64)), response(answer()))
-    talk = conversation((), noted.tool, chat=chat)
-    result = await talk.ask()
-    assert (noted.seen, result.history, result.status) == ([], (), "completed")
+    conversation = new_conversation((), recorder.tool, chat=chat)
+    result = await conversation.ask()
+    assert (recorder.seen, result.history, result.status) == ([], (), "completed")
     assert chat.requests[1][-2:] == [
         ("assistant", call()),
         (
@@ -204,9 +211,9 @@ async def test_a_reply_that_was_cut_is_never_run_however_whole_it_looks(
     ]
 
 
-async def test_an_answer_that_was_cut_is_not_taken_for_the_answer_either(chat_of, conversation):
+async def test_a_truncated_answer_is_not_the_reply(chat_of, new_conversation):
     chat = chat_of(response("It is", "length"), response("It is sunny."))
-    assert (await conversation(chat=chat).ask()).reply == "It is sunny."
+    assert (await new_conversation(chat=chat).ask()).reply == "It is sunny."
 
 
 @pytest.mark.parametrize(
@@ -218,17 +225,19 @@ async def test_an_answer_that_was_cut_is_not_taken_for_the_answer_either(chat_of
     ],
     ids=["once", "twice", "twice with a call between"],
 )
-async def test_an_empty_reply_is_asked_for_once_more(
-    conversation, recorder, replies, status, reply, reason
+async def test_an_empty_reply_is_requested_once_more(
+    new_conversation, new_recorder, replies, status, reply, reason
 ):
-    talk = conversation(replies, recorder().tool)
-    result = await talk.ask()
+    conversation = new_conversation(replies, new_recorder().tool)
+    result = await conversation.ask()
     assert (result.status, result.reply, result.status_reason) == (status, reply, reason)
-    assert talk.seen[1][-1] == ("user", "[Feedback]\nYour reply was empty. Answer the user.")
+    assert conversation.seen[1][-1] == (
+        "user",
+        "[Feedback]\nYour reply was empty. Answer the user.",
+    )
 
 
-# ---- endings that the provider chooses
-# ------------------------------------------------------------------
+# ---- refusals and pauses
 
 
 @pytest.mark.parametrize(
@@ -241,134 +250,143 @@ async def test_an_empty_reply_is_asked_for_once_more(
     ],
     ids=["text", "refusal", "nothing", "a call"],
 )
-async def test_a_refusal_ends_the_run(chat_of, conversation, recorder, given, reason):
-    noted = recorder()
-    talk = conversation((), noted.tool, chat=chat_of(given))
-    result = await talk.ask()
+async def test_a_refusal_ends_the_run(chat_of, new_conversation, new_recorder, given, reason):
+    recorder = new_recorder()
+    conversation = new_conversation((), recorder.tool, chat=chat_of(given))
+    result = await conversation.ask()
     assert (result.status, result.reply, result.status_reason) == ("refused", None, reason)
-    assert (noted.seen, await talk.problems()) == ([], [])
+    assert (recorder.seen, await conversation.problems()) == ([], [])
 
 
 @pytest.mark.parametrize(
     ("pauses", "status", "reply"),
     [(1, "completed", "done"), (5, "completed", "done"), (6, "limit", None)],
 )
-async def test_a_pause_is_sent_on_at_most_five_times(
-    chat_of, conversation, recorder, pauses, status, reply
+async def test_a_paused_reply_is_continued_at_most_five_times(
+    chat_of, new_conversation, new_recorder, pauses, status, reply
 ):
     given = [*[response("Searching …", "pause")] * pauses, response(answer())]
     chat = chat_of(*given)
-    talk = conversation((), recorder().tool, chat=chat)
-    result = await talk.ask()
+    conversation = new_conversation((), new_recorder().tool, chat=chat)
+    result = await conversation.ask()
     assert (result.status, result.reply) == (status, reply)
     assert len(chat.requests) == min(pauses + 1, 6)
 
 
-async def test_a_pause_is_sent_on_unchanged(chat_of, conversation, recorder):
+async def test_a_paused_reply_is_sent_back_unchanged(chat_of, new_conversation, new_recorder):
     chat = chat_of(response("Searching …", "pause"), response(answer()))
-    await conversation((), recorder().tool, chat=chat).ask()
+    await new_conversation((), new_recorder().tool, chat=chat).ask()
     assert chat.requests[1][2:] == [("assistant", "Searching …")]
 
 
 @pytest.mark.parametrize("refusal", ["Not that.", None], ids=["with a reason", "without"])
-async def test_after_a_refusal_no_empty_message_is_sent_because_servers_refuse_it(
-    chat_of, conversation, refusal
-):
+async def test_after_a_refusal_no_empty_message_is_sent(chat_of, new_conversation, refusal):
     chat = chat_of(response("", "refusal", refusal=refusal), response(answer()))
-    talk = conversation((), chat=chat)
-    await talk.ask("one")
-    await talk.ask("two")
+    conversation = new_conversation((), chat=chat)
+    await conversation.ask("one")
+    await conversation.ask("two")
     assert [each for each in chat.requests[1] if not each[1]] == []
 
 
-# ---- the limit
-# ------------------------------------------------------------------------------------------
+# ---- the round limit
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 3])
-async def test_at_the_limit_one_last_call_is_made_with_the_tools_taken_away(
-    conversation, recorder, rounds
+async def test_the_request_after_the_last_round_has_no_tools(
+    new_conversation, new_recorder, rounds
 ):
-    noted = recorder()
-    talk = conversation([*(call(n=n) for n in range(rounds)), answer("so far")], noted.tool)
-    result = await talk.ask(max_tool_rounds=rounds)
+    recorder = new_recorder()
+    conversation = new_conversation(
+        [*(call(n=n) for n in range(rounds)), answer("so far")], recorder.tool
+    )
+    result = await conversation.ask(max_tool_rounds=rounds)
     assert (result.status, result.reply, result.tool_rounds) == ("max_rounds", "so far", rounds)
     assert result.max_rounds_reached
     assert result.status_reason == f"The limit of {rounds} tool rounds was reached."
-    assert noted.seen == [{"n": n} for n in range(rounds)]
-    assert with_tools(talk.seen) == [True] * rounds + [False]
+    assert recorder.seen == [{"n": n} for n in range(rounds)]
+    assert with_tools(conversation.seen) == [True] * rounds + [False]
 
 
-async def test_an_answer_before_the_limit_is_an_ordinary_one(conversation, recorder):
-    result = await conversation([call(), answer()], recorder().tool).ask(max_tool_rounds=2)
+async def test_a_reply_before_the_limit_has_status_completed(new_conversation, new_recorder):
+    result = await new_conversation([call(), answer()], new_recorder().tool).ask(max_tool_rounds=2)
     assert (result.status, result.tool_rounds) == ("completed", 1)
 
 
-async def test_plain_words_will_do_as_the_last_reply(conversation, recorder):
-    result = await conversation([call(), "It is sunny."], recorder().tool).ask(max_tool_rounds=1)
+async def test_the_last_reply_may_be_plain_text(new_conversation, new_recorder):
+    result = await new_conversation([call(), "It is sunny."], new_recorder().tool).ask(
+        max_tool_rounds=1
+    )
     assert (result.status, result.reply) == ("max_rounds", "It is sunny.")
 
 
-async def test_a_stray_call_in_the_last_reply_is_dropped_and_the_answer_asked_for_once_more(
-    conversation, recorder
+async def test_a_call_in_the_last_reply_is_dropped_and_the_answer_is_requested_once_more(
+    new_conversation, new_recorder
 ):
-    noted = recorder()
-    talk = conversation([call(), call(n=2), answer("well")], noted.tool)
-    result = await talk.ask(max_tool_rounds=1)
-    assert (result.status, result.reply, noted.seen) == ("max_rounds", "well", [{}])
-    assert (len(result.history), await talk.problems()) == (1, [])
+    recorder = new_recorder()
+    conversation = new_conversation([call(), call(n=2), answer("well")], recorder.tool)
+    result = await conversation.ask(max_tool_rounds=1)
+    assert (result.status, result.reply, recorder.seen) == ("max_rounds", "well", [{}])
+    assert (len(result.history), await conversation.problems()) == (1, [])
 
 
-async def test_a_model_that_only_calls_gives_no_reply_at_the_limit(conversation, recorder):
-    result = await conversation([call()] * 3, recorder().tool).ask(max_tool_rounds=1)
+async def test_a_model_that_only_calls_tools_gives_no_reply_at_the_limit(
+    new_conversation, new_recorder
+):
+    result = await new_conversation([call()] * 3, new_recorder().tool).ask(max_tool_rounds=1)
     assert (result.status, result.reply) == ("max_rounds", None)
     assert result.status_reason == (
         "The limit of 1 tool rounds was reached. The model gave no reply without tools either."
     )
 
 
-async def test_no_rounds_means_no_tools_at_all(conversation, recorder):
-    noted = recorder()
-    talk = conversation([answer()], noted.tool)
-    result = await talk.ask(max_tool_rounds=0)
-    assert (result.status, result.reply, result.tool_rounds, noted.seen) == (
+async def test_with_max_tool_rounds_0_no_tool_runs(new_conversation, new_recorder):
+    recorder = new_recorder()
+    conversation = new_conversation([answer()], recorder.tool)
+    result = await conversation.ask(max_tool_rounds=0)
+    assert (result.status, result.reply, result.tool_rounds, recorder.seen) == (
         "max_rounds",
         "done",
         0,
         [],
     )
-    assert with_tools(talk.seen) == [False]
+    assert with_tools(conversation.seen) == [False]
 
 
-async def test_turns_in_which_every_call_was_refused_end_too(conversation, recorder):
-    noted = recorder()
-    talk = conversation([*(call("g", n=n) for n in range(5)), answer()], noted.tool)
-    result = await talk.ask(max_tool_rounds=3)
+async def test_too_many_turns_with_only_rejected_calls_end_the_run(new_conversation, new_recorder):
+    recorder = new_recorder()
+    conversation = new_conversation([*(call("g", n=n) for n in range(5)), answer()], recorder.tool)
+    result = await conversation.ask(max_tool_rounds=3)
     assert (result.status, result.reply, result.tool_rounds) == ("limit", "done", 0)
     assert result.status_reason == "In 5 turns in a row, every call was rejected."
-    assert (noted.seen, result.stats.tool_calls, with_tools(talk.seen)[-2:]) == (
+    assert (recorder.seen, result.stats.tool_calls, with_tools(conversation.seen)[-2:]) == (
         [],
         5,
         [True, False],
     )
 
 
-async def test_a_refused_call_takes_no_tool_round_away(conversation, recorder):
-    talk = conversation([call("g"), call(n=1), answer()], recorder().tool)
-    result = await talk.ask(max_tool_rounds=1)
+async def test_a_turn_with_only_rejected_calls_does_not_count_as_a_tool_round(
+    new_conversation, new_recorder
+):
+    conversation = new_conversation([call("g"), call(n=1), answer()], new_recorder().tool)
+    result = await conversation.ask(max_tool_rounds=1)
     assert (result.status, result.tool_rounds, len(result.history)) == ("max_rounds", 1, 2)
 
 
-async def test_a_turn_with_a_refused_call_is_no_tool_round(conversation, recorder):
+async def test_rejected_calls_do_not_use_up_tool_rounds_between_valid_calls(
+    new_conversation, new_recorder
+):
     replies = [call(n=1), call("g"), call(n=2), answer()]
-    result = await conversation(replies, recorder().tool).ask(max_tool_rounds=2)
+    result = await new_conversation(replies, new_recorder().tool).ask(max_tool_rounds=2)
     assert (result.status, result.tool_rounds) == ("max_rounds", 2)
     assert [record.round for record in result.history] == [1, 2, 2]
 
 
-async def test_the_same_call_is_noted_the_third_time_and_not_run_the_fifth(conversation, recorder):
-    noted = recorder()
-    result = await conversation([call(x=1)] * 5 + [answer()], noted.tool).ask()
+async def test_a_repeated_call_gets_a_note_from_the_third_time_and_does_not_run_the_fifth(
+    new_conversation, new_recorder
+):
+    recorder = new_recorder()
+    result = await new_conversation([call(x=1)] * 5 + [answer()], recorder.tool).ask()
     assert outputs(result) == [
         "ok",
         "ok",
@@ -377,46 +395,45 @@ async def test_the_same_call_is_noted_the_third_time_and_not_run_the_fifth(conve
         '{"status": "rejected", "message": "f was called 5 times in a row with the same '
         r'arguments, so it is not run again.\nUse the results above, call another tool, or answer."}',
     ]
-    assert (len(noted.seen), result.tool_rounds, result.status) == (4, 4, "completed")
+    assert (len(recorder.seen), result.tool_rounds, result.status) == (4, 4, "completed")
 
 
-# ---- failures, cancelling, sessions
-# ---------------------------------------------------------------------
+# ---- failures, cancellation, sessions
 
 
-async def test_a_tool_that_fails_is_told_to_the_model_which_goes_on(conversation):
+async def test_the_model_receives_the_error_of_a_failed_tool_and_continues(new_conversation):
     def fail(arguments):
         raise ValueError("no such city")
 
-    talk = conversation([call(), answer("sorry")], Tool("f", "", None, fail, effect="read"))
-    result = await talk.ask()
+    conversation = new_conversation(
+        [call(), answer("sorry")], Tool("f", "", None, fail, effect="read")
+    )
+    result = await conversation.ask()
     assert (result.reply, outputs(result)) == (
         "sorry",
         ["Error (execution): ValueError: no such city"],
     )
-    assert talk.seen[1][-1] == (
+    assert conversation.seen[1][-1] == (
         "user",
         "[Tool result for f]\nError (execution): ValueError: no such city",
     )
 
 
-async def test_a_model_that_cannot_be_asked_is_the_callers_error_and_the_next_question_works(
-    conversation, recorder
-):
-    talk = conversation([call(), 500, answer("here again")], recorder().tool)
+async def test_a_failed_request_raises_and_the_next_question_works(new_conversation, new_recorder):
+    conversation = new_conversation([call(), 500, answer("here again")], new_recorder().tool)
     with pytest.raises(ServerFailed):
-        await talk.ask("one")
-    assert await talk.problems() == []
-    assert (await talk.ask("two")).reply == "here again"
-    assert [text for role, text in talk.seen[2] if role == "user"] == [
+        await conversation.ask("one")
+    assert await conversation.problems() == []
+    assert (await conversation.ask("two")).reply == "here again"
+    assert [text for role, text in conversation.seen[2] if role == "user"] == [
         "one",
         "[Tool result for f]\nok",
         "two",
     ]
 
 
-async def test_cancelling_in_the_middle_of_a_tool_leaves_a_paired_history_and_the_next_question_works(
-    conversation,
+async def test_cancelling_during_a_tool_leaves_a_valid_history_and_the_next_question_works(
+    new_conversation,
 ):
     started = asyncio.Event()
 
@@ -424,14 +441,14 @@ async def test_cancelling_in_the_middle_of_a_tool_leaves_a_paired_history_and_th
         started.set()
         await asyncio.Event().wait()
 
-    talk = conversation([call(), answer()], Tool("f", "", None, wait, timeout=2))
-    running = asyncio.create_task(talk.ask("one"))
+    conversation = new_conversation([call(), answer()], Tool("f", "", None, wait, timeout=2))
+    running = asyncio.create_task(conversation.ask("one"))
     await started.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert await talk.problems() == []
-    assert (await talk.ask("two")).reply == "done"
+    assert await conversation.problems() == []
+    assert (await conversation.ask("two")).reply == "done"
 
 
 @pytest.mark.parametrize(
@@ -445,67 +462,75 @@ async def test_cancelling_in_the_middle_of_a_tool_leaves_a_paired_history_and_th
         "loop_end",
     ],
 )
-async def test_a_listener_that_raises_ends_the_run_and_leaves_a_sound_history(
-    chat_of, conversation, recorder, name
+async def test_a_listener_that_raises_ends_the_run_and_leaves_a_valid_history(
+    chat_of, new_conversation, new_recorder, name
 ):
     def listen(event):
         if event.name == name:
             raise LookupError("the listener broke")
 
-    talk = conversation(
-        (), recorder().tool, chat=chat_of(response(call()), response(answer()), response(answer()))
+    conversation = new_conversation(
+        (),
+        new_recorder().tool,
+        chat=chat_of(response(call()), response(answer()), response(answer())),
     )
     with pytest.raises(LookupError, match="the listener broke"):
-        await talk.ask(on_event=listen)
-    assert await talk.problems() == []
+        await conversation.ask(on_event=listen)
+    assert await conversation.problems() == []
 
 
-async def test_two_runs_on_one_session_come_one_after_the_other(conversation):
-    started, go_on = asyncio.Event(), asyncio.Event()
+async def test_two_runs_of_one_session_take_turns(new_conversation):
+    started, proceed = asyncio.Event(), asyncio.Event()
 
     async def hold(arguments):
         started.set()
-        await go_on.wait()
+        await proceed.wait()
 
-    talk = conversation([call(), answer("one!"), answer("two!")], Tool("f", "", None, hold))
-    one = asyncio.create_task(talk.ask("one"))
+    conversation = new_conversation(
+        [call(), answer("one!"), answer("two!")], Tool("f", "", None, hold)
+    )
+    one = asyncio.create_task(conversation.ask("one"))
     await started.wait()
-    two = asyncio.create_task(talk.ask("two"))
+    two = asyncio.create_task(conversation.ask("two"))
     for _ in range(20):
         await asyncio.sleep(0)
-    assert len(talk.model.requests) == 1
-    go_on.set()
+    assert len(conversation.model.requests) == 1
+    proceed.set()
     assert [(await each).reply for each in (one, two)] == ["one!", "two!"]
-    said = [message.text for message in await talk.history() if message.role != "tool"]
-    assert said == ["one", "", "one!", "two", "two!"]
+    texts = [message.text for message in await conversation.history() if message.role != "tool"]
+    assert texts == ["one", "", "one!", "two", "two!"]
 
 
-async def test_a_script_that_is_asked_too_often_fails_the_test(conversation, recorder):
-    talk = conversation([call()], recorder().tool)
+async def test_a_scripted_model_without_further_replies_raises_a_script_error(
+    new_conversation, new_recorder
+):
+    conversation = new_conversation([call()], new_recorder().tool)
     with pytest.raises(ScriptError):
-        await talk.ask()
+        await conversation.ask()
 
 
-async def test_details_outlive_the_process_and_no_request_has_them(conversation, tmp_path):
+async def test_details_are_stored_permanently_and_never_sent(new_conversation, tmp_path):
     look = Tool("look", execute=lambda arguments: ToolOutput("sunny", details={"by": "station 7"}))
-    talk = conversation([call("look"), answer()], look, store=SqliteStore(tmp_path / "s.db"))
-    result = await talk.ask()
+    conversation = new_conversation(
+        [call("look"), answer()], look, store=SqliteStore(tmp_path / "s.db")
+    )
+    result = await conversation.ask()
     assert result.history[0].result.details == {"by": "station 7"}
-    assert "station 7" not in str(talk.seen)
-    await talk.engine.aclose()
+    assert "station 7" not in str(conversation.seen)
+    await conversation.engine.aclose()
     async with ContextEngine(store=SqliteStore(tmp_path / "s.db")) as engine:
         assert await engine.details("s") == {result.history[0].id: {"by": "station 7"}}
 
 
-async def test_deps_work_with_any_function_that_chats(chat_of, conversation):
-    talk = conversation(chat=chat_of(response(answer(), cost=0.5, usage=Usage(1, 2))))
-    assert isinstance(talk.deps, ToolLoopDeps)
-    result = await talk.ask()
+async def test_deps_accept_any_chat_function(chat_of, new_conversation):
+    conversation = new_conversation(chat=chat_of(response(answer(), cost=0.5, usage=Usage(1, 2))))
+    assert isinstance(conversation.deps, ToolLoopDeps)
+    result = await conversation.ask()
     assert (result.cost, result.usage) == (0.5, Usage(1, 2))
 
 
 @pytest.mark.parametrize(
-    ("question", "said"),
+    ("question", "message"),
     [
         (None, "The question is missing"),
         (5, "not int"),
@@ -514,86 +539,87 @@ async def test_deps_work_with_any_function_that_chats(chat_of, conversation):
     ],
     ids=["nothing", "a number", "a result", "a reply"],
 )
-async def test_what_is_no_question_is_refused_and_leaves_the_session_usable(
-    conversation, recorder, question, said
+async def test_an_invalid_question_raises_and_leaves_the_session_usable(
+    new_conversation, new_recorder, question, message
 ):
-    talk = conversation([answer()], recorder().tool)
-    with pytest.raises(ValueError, match=said):
-        await talk.ask(question)
-    assert (await talk.ask()).reply == "done"
+    conversation = new_conversation([answer()], new_recorder().tool)
+    with pytest.raises(ValueError, match=message):
+        await conversation.ask(question)
+    assert (await conversation.ask()).reply == "done"
 
 
-async def test_a_tool_that_asks_in_its_own_session_is_told_and_does_not_wait_for_itself(
-    conversation,
+async def test_a_tool_that_uses_its_own_session_gets_an_error_instead_of_blocking(
+    new_conversation,
 ):
     async def ask_again(arguments):
-        return (await talk.ask()).reply
+        return (await conversation.ask()).reply
 
-    talk = conversation([call("again"), answer()], Tool("again", "", None, ask_again))
-    result = await talk.ask()
+    conversation = new_conversation([call("again"), answer()], Tool("again", "", None, ask_again))
+    result = await conversation.ask()
     assert result.reply == "done"
     assert "is running already" in result.history[0].result.output
 
 
-async def test_a_task_that_a_tool_left_behind_may_ask_when_the_run_is_over(conversation):
+async def test_a_task_started_by_a_tool_may_use_the_session_after_the_run(new_conversation):
     left, over = [], asyncio.Event()
 
     async def ask_later():
         await over.wait()
-        return (await talk.ask("two")).reply
+        return (await conversation.ask("two")).reply
 
     async def leave_a_task(arguments):
         left.append(asyncio.create_task(ask_later()))
         return "left"
 
-    talk = conversation([call("leave"), answer(), answer()], Tool("leave", "", None, leave_a_task))
-    assert (await talk.ask("one")).reply == "done"
+    conversation = new_conversation(
+        [call("leave"), answer(), answer()], Tool("leave", "", None, leave_a_task)
+    )
+    assert (await conversation.ask("one")).reply == "done"
     over.set()
     assert await left[0] == "done"
 
 
-# ---- the window, the counts, the process that was killed
-# ------------------------------------------------
+# ---- the window and stored sessions
 
 
-async def test_a_question_is_sent_in_every_turn_also_when_the_window_has_moved_past_it(
-    conversation, recorder
+async def test_the_question_is_sent_in_every_turn_even_outside_the_window(
+    new_conversation, new_recorder
 ):
     window = KeepSystemAndRecent(max_messages=3)
     calls = [call(number=number) for number in range(3)]
-    talk = conversation([*calls, answer()], recorder().tool, window=window)
-    await talk.ask("Find it.")
-    asked = [[text for role, text in messages if role == "user"] for messages in talk.seen]
+    conversation = new_conversation([*calls, answer()], new_recorder().tool, window=window)
+    await conversation.ask("Find it.")
+    asked = [[text for role, text in messages if role == "user"] for messages in conversation.seen]
     result = "[Tool result for f]\nok"
     assert asked == [["Find it."], *([["Find it.", result]] * 3)]
 
 
-async def test_calls_that_a_killed_process_left_open_are_closed_before_the_next_question(
-    conversation,
+async def test_calls_left_open_by_a_killed_process_are_closed_before_the_next_question(
+    new_conversation,
 ):
-    talk = conversation([answer()])
-    await talk.engine.create_session("s")
-    talk._session = "s"
+    conversation = new_conversation([answer()])
+    await conversation.engine.create_session("s")
+    conversation._session = "s"
     for message in (Message.user("Go."), Message.assistant("", [ToolCall("call_1", "f", "{}")])):
-        await talk.engine.add_message("s", message)
-    await talk.ask("Are you there?")
-    assert await talk.problems() == []
-    roles = [message.role for message in await talk.history()]
+        await conversation.engine.add_message("s", message)
+    await conversation.ask("Are you there?")
+    assert await conversation.problems() == []
+    roles = [message.role for message in await conversation.history()]
     assert roles == ["user", "assistant", "tool", "user", "assistant"]
-    assert talk.seen[0][-2][1].startswith("[Tool result for f]\n[interrupted]")
+    assert conversation.seen[0][-2][1].startswith("[Tool result for f]\n[interrupted]")
 
 
-async def test_a_call_without_a_name_is_answered_and_kept_also_in_a_file(
-    conversation, recorder, tmp_path
+async def test_a_call_without_a_name_gets_an_error_and_can_be_stored_in_a_file(
+    new_conversation, new_recorder, tmp_path
 ):
     store = SqliteStore(tmp_path / "sessions.db")
-    talk = conversation([call(""), answer()], recorder().tool, store=store)
-    result = await talk.ask("Go.")
+    conversation = new_conversation([call(""), answer()], new_recorder().tool, store=store)
+    result = await conversation.ask("Go.")
     assert (result.status, outputs(result)) == (
         "completed",
         ["Error (not_found): There is no tool named ''. Available tools: f."],
     )
-    assert await talk.problems() == []
+    assert await conversation.problems() == []
     await store.aclose()
 
 
@@ -607,10 +633,10 @@ def result_with(status):
 @pytest.mark.parametrize(
     ("status", "reached"), [("max_rounds", True), ("limit", False), ("completed", False)]
 )
-def test_only_one_status_says_that_the_tools_were_taken_away(status, reached):
+def test_max_rounds_reached_is_true_for_one_status_only(status, reached):
     assert result_with(status).max_rounds_reached is reached
 
 
-def test_what_was_said_and_done_is_not_in_its_repr():
+def test_the_repr_of_a_result_omits_history_and_messages():
     assert "history" not in repr(result_with("completed"))
     assert "messages" not in repr(result_with("completed"))

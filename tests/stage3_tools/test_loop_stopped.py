@@ -1,4 +1,4 @@
-"""Runs that are stopped in the middle: by an event, by the clock, by whoever cancels the task."""
+"""Tests of runs that are stopped by an abort, a time limit or a cancelled task."""
 
 import asyncio
 
@@ -11,8 +11,8 @@ ASKS = '{"tool": "f", "arguments": {}}'
 DONE = '{"tool": null, "reply": "done"}'
 
 
-class Held:
-    """A tool or a model that never ends by itself, and notes how it ended."""
+class Blocking:
+    """A tool or model that blocks, and records that it was cancelled."""
 
     def __init__(self):
         self.begun, self.ended = asyncio.Event(), []
@@ -26,9 +26,9 @@ class Held:
             raise
 
 
-async def stopped_when(held, talk, abort, **options):
-    running = asyncio.create_task(talk.ask(abort=abort, **options))
-    await held.begun.wait()
+async def stopped_when(blocking, conversation, abort, **options):
+    running = asyncio.create_task(conversation.ask(abort=abort, **options))
+    await blocking.begun.wait()
     abort.set()
     return await running
 
@@ -36,145 +36,155 @@ async def stopped_when(held, talk, abort, **options):
 @pytest.mark.parametrize(
     ("effect", "status"), [("read", "interrupted"), ("write", "unknown_effect")]
 )
-async def test_an_abort_reaches_the_running_tool_and_the_run_ends_with_a_status(
-    conversation, effect, status
+async def test_an_abort_cancels_the_running_tool_and_the_run_ends_with_a_status(
+    new_conversation, effect, status
 ):
-    held, abort = Held(), asyncio.Event()
-    talk = conversation([ASKS], Tool("f", "", None, held.wait, effect=effect))
-    result = await stopped_when(held, talk, abort)
+    blocking, abort = Blocking(), asyncio.Event()
+    conversation = new_conversation([ASKS], Tool("f", "", None, blocking.wait, effect=effect))
+    result = await stopped_when(blocking, conversation, abort)
     assert (result.status, result.reply) == ("aborted", None)
     assert result.status_reason == "The run was aborted."
-    assert held.ended == ["cancelled"]
+    assert blocking.ended == ["cancelled"]
     assert [each.result.status for each in result.history] == [status]
-    assert [event.name for event in talk.events][-2:] == ["tool_result", "loop_end"]
-    assert await talk.problems() == []
+    assert [event.name for event in conversation.events][-2:] == ["tool_result", "loop_end"]
+    assert await conversation.problems() == []
 
 
-async def test_an_abort_reaches_the_request_to_the_model(conversation):
-    held, abort = Held(), asyncio.Event()
-    talk = conversation(chat=held.wait)
-    result = await stopped_when(held, talk, abort)
-    assert (result.status, held.ended) == ("aborted", ["cancelled"])
-    assert await talk.history() == [Message.user("Go.")]
+async def test_an_abort_cancels_the_pending_request(new_conversation):
+    blocking, abort = Blocking(), asyncio.Event()
+    conversation = new_conversation(chat=blocking.wait)
+    result = await stopped_when(blocking, conversation, abort)
+    assert (result.status, blocking.ended) == ("aborted", ["cancelled"])
+    assert await conversation.history() == [Message.user("Go.")]
 
 
-async def test_an_abort_reaches_the_approver(conversation):
-    held, abort = Held(), asyncio.Event()
-    talk = conversation([ASKS], Tool("f", "", None, lambda arguments: "ok"))
-    result = await stopped_when(held, talk, abort, approve=held.wait)
+async def test_an_abort_cancels_the_approver(new_conversation):
+    blocking, abort = Blocking(), asyncio.Event()
+    conversation = new_conversation([ASKS], Tool("f", "", None, lambda arguments: "ok"))
+    result = await stopped_when(blocking, conversation, abort, approve=blocking.wait)
     assert [each.result.status for each in result.history] == ["interrupted"]
-    assert await talk.problems() == []
+    assert await conversation.problems() == []
 
 
-async def test_a_run_that_is_aborted_before_it_begins_asks_nothing_and_adds_nothing(conversation):
+async def test_a_run_that_is_aborted_before_it_begins_sends_and_stores_nothing(new_conversation):
     abort = asyncio.Event()
     abort.set()
-    talk = conversation()
-    result = await talk.ask(abort=abort)
+    conversation = new_conversation()
+    result = await conversation.ask(abort=abort)
     assert (result.status, result.stats.turns) == ("aborted", 0)
-    assert await talk.history() == []
+    assert await conversation.history() == []
 
 
-async def test_an_abort_that_nobody_sets_changes_nothing_and_leaves_nothing_behind(
-    conversation, recorder
+async def test_an_unused_abort_event_changes_nothing_and_leaves_no_task(
+    new_conversation, new_recorder
 ):
-    talk = conversation([ASKS, DONE], recorder().tool)
-    assert (await talk.ask(abort=asyncio.Event(), limits=RunLimits(seconds=60))).reply == "done"
+    conversation = new_conversation([ASKS, DONE], new_recorder().tool)
+    assert (
+        await conversation.ask(abort=asyncio.Event(), limits=RunLimits(seconds=60))
+    ).reply == "done"
     await asyncio.sleep(0)
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_a_tool_may_abort_its_own_run(conversation):
+async def test_a_tool_may_abort_its_own_run(new_conversation):
     abort = asyncio.Event()
 
     async def stop(arguments):
         abort.set()
         await asyncio.Event().wait()
 
-    talk = conversation([ASKS], Tool("f", "", None, stop))
-    assert (await talk.ask(abort=abort)).status == "aborted"
-    assert await talk.problems() == []
+    conversation = new_conversation([ASKS], Tool("f", "", None, stop))
+    assert (await conversation.ask(abort=abort)).status == "aborted"
+    assert await conversation.problems() == []
 
 
 @pytest.mark.parametrize("where", ["tool", "model"])
-async def test_the_time_of_a_run_is_a_limit_and_no_exception(conversation, where):
-    held = Held()
-    tool = Tool("f", "", None, held.wait, effect="read")
-    talk = conversation(
-        [ASKS] if where == "tool" else (), tool, chat=None if where == "tool" else held.wait
+async def test_the_time_limit_ends_the_run_with_a_status_instead_of_an_exception(
+    new_conversation, where
+):
+    blocking = Blocking()
+    tool = Tool("f", "", None, blocking.wait, effect="read")
+    conversation = new_conversation(
+        [ASKS] if where == "tool" else (), tool, chat=None if where == "tool" else blocking.wait
     )
-    result = await talk.ask(limits=RunLimits(seconds=0.05))
-    assert (result.status, result.reply, held.ended) == ("timeout", None, ["cancelled"])
+    result = await conversation.ask(limits=RunLimits(seconds=0.05))
+    assert (result.status, result.reply, blocking.ended) == ("timeout", None, ["cancelled"])
     assert result.status_reason == "The run took longer than its limit of 0.05 s."
-    assert await talk.problems() == []
+    assert await conversation.problems() == []
 
 
-async def test_a_stopped_run_can_be_gone_on_with(conversation):
-    held, abort = Held(), asyncio.Event()
-    talk = conversation([ASKS, DONE], Tool("f", "", None, held.wait, effect="read"))
-    await stopped_when(held, talk, abort)
-    assert (await talk.ask(None, resume=True)).reply == "done"
-    assert (await talk.history())[2].text.startswith("Error (interrupted)")
+async def test_a_stopped_run_can_be_resumed(new_conversation):
+    blocking, abort = Blocking(), asyncio.Event()
+    conversation = new_conversation([ASKS, DONE], Tool("f", "", None, blocking.wait, effect="read"))
+    await stopped_when(blocking, conversation, abort)
+    assert (await conversation.ask(None, resume=True)).reply == "done"
+    assert (await conversation.history())[2].text.startswith("Error (interrupted)")
 
 
-async def test_a_plain_tool_is_told_by_its_context_that_nobody_waits(conversation):
-    abort, begun, told = asyncio.Event(), asyncio.Event(), asyncio.Event()
+async def test_a_plain_tool_sees_in_its_context_that_the_run_was_aborted(new_conversation):
+    abort, begun, noticed = asyncio.Event(), asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
     def work(arguments, context):
         loop.call_soon_threadsafe(begun.set)
         while not context.aborted:
             pass
-        loop.call_soon_threadsafe(told.set)
+        loop.call_soon_threadsafe(noticed.set)
 
-    talk = conversation([ASKS], Tool("f", "", None, work))
-    running = asyncio.create_task(talk.ask(abort=abort))
+    conversation = new_conversation([ASKS], Tool("f", "", None, work))
+    running = asyncio.create_task(conversation.ask(abort=abort))
     await begun.wait()
     abort.set()
     assert (await running).history[0].result.status == "unknown_effect"
-    await asyncio.wait_for(told.wait(), 5)
+    await asyncio.wait_for(noticed.wait(), 5)
 
 
-async def test_whoever_cancels_the_task_sees_it_cancelled_and_the_history_is_sound(conversation):
-    held = Held()
-    talk = conversation([ASKS], Tool("f", "", None, held.wait))
-    running = asyncio.create_task(talk.ask(abort=asyncio.Event(), limits=RunLimits(seconds=60)))
-    await held.begun.wait()
+async def test_cancelling_the_task_raises_cancelled_error_and_leaves_a_valid_history(
+    new_conversation,
+):
+    blocking = Blocking()
+    conversation = new_conversation([ASKS], Tool("f", "", None, blocking.wait))
+    running = asyncio.create_task(
+        conversation.ask(abort=asyncio.Event(), limits=RunLimits(seconds=60))
+    )
+    await blocking.begun.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert held.ended == ["cancelled"]
-    assert await talk.problems() == []
+    assert blocking.ended == ["cancelled"]
+    assert await conversation.problems() == []
 
 
-async def test_a_reply_that_came_in_time_counts_though_the_abort_came_with_it(conversation):
+async def test_a_reply_that_arrives_together_with_an_abort_gives_a_consistent_status(
+    new_conversation,
+):
     abort = asyncio.Event()
 
     async def chat(messages, **settings):
         abort.set()
         return ChatResponse(Message.assistant(DONE), "stop")
 
-    result = await conversation(chat=chat).ask(abort=abort)
+    result = await new_conversation(chat=chat).ask(abort=abort)
     assert result.status in ("completed", "aborted")
     assert (result.reply == "done") == (result.status == "completed")
 
 
-async def test_the_rounds_of_a_stopped_run_are_counted_and_a_tool_that_goes_on_is_not_heard(
-    conversation,
+async def test_a_stopped_run_counts_its_rounds_and_drops_late_progress(
+    new_conversation,
 ):
-    held, abort, contexts = Held(), asyncio.Event(), []
+    blocking, abort, contexts = Blocking(), asyncio.Event(), []
 
     async def work(arguments, context):
         contexts.append(context)
-        await held.wait()
+        await blocking.wait()
 
-    talk = conversation([ASKS], Tool("f", "", None, work))
-    result = await stopped_when(held, talk, abort)
+    conversation = new_conversation([ASKS], Tool("f", "", None, work))
+    result = await stopped_when(blocking, conversation, abort)
     contexts[0].progress("still here")
-    assert (result.tool_rounds, talk.events[-1].name) == (1, "loop_end")
+    assert (result.tool_rounds, conversation.events[-1].name) == (1, "loop_end")
 
 
-async def test_a_call_that_was_never_told_has_no_result_told(conversation, native):
+async def test_a_call_that_was_not_announced_has_no_result_event(new_conversation, native):
     abort = asyncio.Event()
     calls = [ToolCall("a", "f"), ToolCall("b", "f")]
 
@@ -187,15 +197,19 @@ async def test_a_call_that_was_never_told_has_no_result_told(conversation, nativ
     async def answer(messages, **settings):
         return next(replies)
 
-    talk = conversation((), Tool("f", "", None, lambda arguments: "ok"), chat=answer)
-    await talk.ask(abort=abort, approve=thinking, dialect=native)
-    assert [event.name for event in talk.events][2:] == ["tool_call", "tool_result", "loop_end"]
-    assert await talk.problems() == []
+    conversation = new_conversation((), Tool("f", "", None, lambda arguments: "ok"), chat=answer)
+    await conversation.ask(abort=abort, approve=thinking, dialect=native)
+    assert [event.name for event in conversation.events][2:] == [
+        "tool_call",
+        "tool_result",
+        "loop_end",
+    ]
+    assert await conversation.problems() == []
 
 
 @pytest.mark.parametrize("count", [1, 2])
-async def test_a_tool_that_returns_in_spite_of_its_cancellation_does_not_hide_it(
-    conversation, native, count
+async def test_a_tool_that_returns_despite_its_cancellation_does_not_hide_the_cancellation(
+    new_conversation, native, count
 ):
     started = asyncio.Event()
 
@@ -207,12 +221,12 @@ async def test_a_tool_that_returns_in_spite_of_its_cancellation_does_not_hide_it
             return "partial"
 
     calls = [ToolCall(f"c{number}", "f", "{}") for number in range(count)]
-    talk = conversation([Message.assistant("", calls)], Tool("f", "", None, stubborn))
-    running = asyncio.create_task(talk.ask(dialect=native))
+    conversation = new_conversation([Message.assistant("", calls)], Tool("f", "", None, stubborn))
+    running = asyncio.create_task(conversation.ask(dialect=native))
     await started.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    results = [each.text for each in await talk.history() if each.role == "tool"]
+    results = [each.text for each in await conversation.history() if each.role == "tool"]
     assert results == ["partial"] * count
-    assert await talk.problems() == []
+    assert await conversation.problems() == []

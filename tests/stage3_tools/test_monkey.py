@@ -1,8 +1,7 @@
-"""A model that replies at random, tools that do as they like, and 500 runs of that: each ends with
-a sound history.
+"""Random replies and random tools in 500 runs: each run ends with a valid history.
 
-The runs are the same each time. MONKEY_LOOPS=5000 plays more of each sort, MONKEY_SEED=17 only the
-one with this seed.
+The runs are the same each time. MONKEY_LOOPS=5000 plays more runs of each kind, MONKEY_SEED=17
+plays only the run with this seed.
 """
 
 import asyncio
@@ -39,9 +38,9 @@ LOOPS = {"prompt": 100, "several": 100, "native": 120, "runner": 120, "chain": 6
 World, DIALECTS = monkey_world.World, monkey_world.DIALECTS
 
 
-async def sound(world, session="s"):
-    """Whether the history of a session is sound; False where calls wait for consent, of which none
-    was begun."""
+async def has_valid_history(world, session="s"):
+    """Check the history of a session; return False if calls wait for approval, none of which has
+    started."""
     waiting = await world.engine.transcript(session).open_calls()
     if waiting is not None:
         assert waiting.pending
@@ -52,7 +51,7 @@ async def sound(world, session="s"):
 
 
 async def all_of(asked):
-    """What they return, when all of them have ended; or what one of them has raised."""
+    """Wait for all awaitables; return their values, or raise the first exception."""
     done = await asyncio.gather(*asked, return_exceptions=True)
     if failed := [each for each in done if isinstance(each, BaseException)]:
         raise failed[0]
@@ -60,7 +59,7 @@ async def all_of(asked):
 
 
 async def play_loop(world):
-    """Questions in one session, and answers for what waits; at last everybody consents."""
+    """Ask questions in one session, then approve and resume all open calls."""
     await world.engine.create_session("s", world.rng.choice([None, "Be kind."]))
     world.zoo.inward = lambda: run_tool_loop(world.deps, "s", "And?")
     for question in world.rng.sample(
@@ -72,14 +71,14 @@ async def play_loop(world):
         options = ToolLoopOptions(**world.loop_options())
         resume = world.rng.random() < 0.3
         asked = [run_tool_loop(world.deps, "s", question, options, resume=resume)]
-        if world.rng.random() < 0.1:  # another one comes at the same time, and waits
+        if world.rng.random() < 0.1:  # a second run starts at the same time and waits
             asked += [run_tool_loop(world.deps, "s", "And?", options)]
-        done = await world.tried(all_of(asked))
+        done = await world.outcome_of(all_of(asked))
         if len(asked) > 1:
-            await sound(world)
+            await has_valid_history(world)
             continue
         result = done and done[0]
-        if await sound(world) and result is not None:
+        if await has_valid_history(world) and result is not None:
             world.check(result, await world.engine.history("s"))
             world.check_events()
             assert (
@@ -87,55 +86,57 @@ async def play_loop(world):
                 or options.max_tool_rounds is None
                 or result.tool_rounds <= options.max_tool_rounds
             )
-    world.monkey.fails = world.bites = False
-    while not await sound(world):
-        options = ToolLoopOptions(**world.consenting())
-        result = await world.tried(run_tool_loop(world.deps, "s", None, options, resume=True))
+    world.monkey.fails = world.raises = False
+    while not await has_valid_history(world):
+        options = ToolLoopOptions(**world.approving_options())
+        result = await world.outcome_of(run_tool_loop(world.deps, "s", None, options, resume=True))
         assert result is None or result.status != "awaiting_approval"
     assert world.zoo.wrong == []
 
 
 async def play_runner(world):
-    """A runner whose user looks, pushes, edits and leaves."""
+    """Use a runner at random: look, push, edit and leave."""
     rng = world.rng
     session = rng.choice([None, "s"])
     if session:
         await world.engine.create_session("s")
-    said = [Message.system("Be kind."), {"role": "user", "content": "Go."}]
-    params = RunnerParams(messages=said, session_id=session, **world.loop_options())
+    messages = [Message.system("Be kind."), {"role": "user", "content": "Go."}]
+    params = RunnerParams(messages=messages, session_id=session, **world.loop_options())
     world.most, world.pushes, world.inside = rng.choice([0, 1, 4, 12, 30, None]), 3, False
     runner = ToolRunner(
         world.deps,
         params,
         max_iterations=world.most,
-        on_iteration=rng.choice([None, lambda number, response: world.bite()]),
-        on_tool_call=rng.choice([None, lambda call: world.bite()]),
-        on_tool_result=rng.choice([None, lambda result: world.bite()]),
+        on_iteration=rng.choice([None, lambda number, response: world.maybe_raise()]),
+        on_tool_call=rng.choice([None, lambda call: world.maybe_raise()]),
+        on_tool_result=rng.choice([None, lambda result: world.maybe_raise()]),
     )
     world.zoo.inward = rng.choice(
         [runner.generate_tool_response, runner.done, runner.run_until_done]
     )
     for _ in range(4):
-        await world.tried(use(world, runner))
+        await world.outcome_of(use(world, runner))
         if world.inside or runner.result is not None:
             break
-    await settled()
+    await settle()
     history = await world.engine.history("s") if session else MessageHistory(runner.params.messages)
     if runner.result is not None and not world.waiting:
         world.check(runner.result, history)
-    elif not session or not await sound(world):
-        await go_on_with(world, session, history)
+    elif not session or not await has_valid_history(world):
+        await resume_with(world, session, history)
     assert world.zoo.wrong == []
 
 
 async def use(world, runner):
-    """One way through a runner."""
+    """Use a runner once, in a random way."""
     if world.rng.random() < 0.1:
         await runner.generate_tool_response()
     if world.rng.random() < 0.2:
         with suppress(RuntimeError):
             return await runner
-        assert runner.result is not None, "it said that nothing ran, and is not over"
+        assert runner.result is not None, (
+            "the runner raised that nothing ran, but the run is not over"
+        )
         return None
     async for item in runner:
         world.inside = True
@@ -150,8 +151,7 @@ async def use(world, runner):
 
 
 async def leaves(world, runner, drawn):
-    """What somebody does with a runner between two replies; returns whether it is to leave it
-    there."""
+    """Do a random action between two replies; return whether to leave the iteration."""
     if drawn < 0.2 and world.pushes:
         world.pushes -= 1
         runner.push_messages({"role": "user", "content": "Also this."}, Message.user("And that."))
@@ -175,22 +175,22 @@ async def leaves(world, runner, drawn):
     return drawn > 0.96
 
 
-async def go_on_with(world, session, history):
-    """Another runner goes on where one was left, and everybody consents."""
-    world.monkey.fails = world.bites = False
+async def resume_with(world, session, history):
+    """Continue with another runner that approves every call."""
+    world.monkey.fails = world.raises = False
     messages = () if session else history.messages
-    options = RunnerParams(messages=messages, session_id=session, **world.consenting())
+    options = RunnerParams(messages=messages, session_id=session, **world.approving_options())
     runner = ToolRunner(world.deps, options, max_iterations=3)
     world.zoo.inward = runner.done
-    await world.tried(runner.run_until_done())
+    await world.outcome_of(runner.run_until_done())
     if session:
-        assert await sound(world)
+        assert await has_valid_history(world)
     elif runner.result is not None:
         world.check(runner.result, MessageHistory(runner.params.messages))
 
 
 async def play_chain(world):
-    """A chain that begins with a reply of the monkey."""
+    """Run a chain that begins with a reply of the monkey."""
     rng, options = world.rng, world.options()
     world.monkey.fails = False
     context = rng.choice([(), ({"role": "user", "content": "Go."},)])
@@ -204,14 +204,14 @@ async def play_chain(world):
         max_rounds=rng.choice([0, 1, 3, 8]),
         system_prompt=rng.choice([None, "Be kind."]),
         check_tool_results=options["approve"] is not None and rng.random() < 0.5,
-        on_tool_call_start=lambda name, arguments, id: world.bite(),
-        on_tool_call_complete=lambda result, id: world.bite(),
-        on_llm_response_update=rng.choice([None, lambda text: world.bite()]),
+        on_tool_call_start=lambda name, arguments, id: world.maybe_raise(),
+        on_tool_call_complete=lambda result, id: world.maybe_raise(),
+        on_llm_response_update=rng.choice([None, lambda text: world.maybe_raise()]),
         stream=world.stream,
         **options,
     )
     world.zoo.inward = lambda: chain_inside(made)
-    result = await world.tried(execute_tool_chain(registry, first, made))
+    result = await world.outcome_of(execute_tool_chain(registry, first, made))
     assert world.zoo.wrong == []
     if result is not None:
         world.check(result, result.messages.complete, get_args(ChainStatus))
@@ -221,14 +221,14 @@ async def play_chain(world):
 
 
 async def chain_inside(made):
-    """A chain in a chain has nothing to do with the outer one; it ends, and says so as all others
-    do here."""
+    """Run an inner chain, which is allowed, and raise its status as an error like the other inner
+    runs."""
     inner = replace(made, abort=None, limits=None, on_event=None)
     done = await execute_tool_chain(ToolRegistry(), Message.assistant("done"), inner)
     raise RuntimeError(done.status)
 
 
-async def settled():
+async def settle():
     for _ in range(5):
         await asyncio.sleep(0)
 
@@ -236,20 +236,20 @@ async def settled():
 PLAYS = {"runner": play_runner, "chain": play_chain}
 
 
-def play(face, seed):
-    """One loop, and nothing is left of it but what it returned."""
+def play(entry_point, seed):
+    """Run one random run, and check that no task is left."""
     reported = []
 
     async def main():
         asyncio.get_running_loop().set_exception_handler(
             lambda loop, context: reported.append(context)
         )
-        world = World(face, seed)
-        await PLAYS.get(face, play_loop)(world)
+        world = World(entry_point, seed)
+        await PLAYS.get(entry_point, play_loop)(world)
         await world.engine.aclose()
         if world.gateway is not None:
             await world.gateway.aclose()
-        await settled()
+        await settle()
         assert asyncio.all_tasks() == {asyncio.current_task()}
         return world
 
@@ -258,14 +258,17 @@ def play(face, seed):
     return world
 
 
-@pytest.mark.parametrize("face", LOOPS)
-def test_whatever_a_model_does_each_run_ends_and_its_history_is_sound(face):
-    only, loops = os.environ.get("MONKEY_SEED"), int(os.environ.get("MONKEY_LOOPS") or LOOPS[face])
+@pytest.mark.parametrize("entry_point", LOOPS)
+def test_random_replies_and_tools_always_leave_a_finished_run_and_a_valid_history(entry_point):
+    only, loops = (
+        os.environ.get("MONKEY_SEED"),
+        int(os.environ.get("MONKEY_LOOPS") or LOOPS[entry_point]),
+    )
     for seed in [int(only)] if only else range(loops):
         try:
-            play(face, seed)
+            play(entry_point, seed)
         except BaseException as error:
             raise AssertionError(
-                f"MONKEY_SEED={seed} pytest -k 'monkey and {face}': {error!r:.500}"
+                f"MONKEY_SEED={seed} pytest -k 'monkey and {entry_point}': {error!r:.500}"
             ) from error
     gc.collect(1)

@@ -1,9 +1,8 @@
-"""Four dialect runs, one truth: every row of real tool sets (BFCL) by text and over three
-providers' own calls.
+"""Real tool sets (BFCL) give the same run as text and as native calls of three providers.
 
-What differs between the runs is how it is written: the text of a decision, the messages of a
-request, ids, times. Everything else must be the same: what reaches the tools, results, events, the
-stored history, the reply.
+Only formats differ between the runs: the text of decisions, the messages of requests, ids, times.
+Everything else must be equal: the arguments of tools, results, events, the stored history, the
+reply.
 """
 
 import json
@@ -28,12 +27,12 @@ from stage3_tools import (
 )
 
 EVERY_VALID, EVERY_INVALID = 3, 8
-ACCEPTED = re.compile("[a-zA-Z_][a-zA-Z0-9_-]{0,63}")  # what all three providers take as a name
+ACCEPTED = re.compile("[a-zA-Z_][a-zA-Z0-9_-]{0,63}")  # the names that all three providers accept
 REPLY = 'Said, "done" – 完了.'
 
 
-class Line(httpx.AsyncBaseTransport):
-    """One gateway serves all rows; each row has a script of its own."""
+class RowTransport(httpx.AsyncBaseTransport):
+    """A transport for all rows; each row has its own script."""
 
     script = None
 
@@ -42,14 +41,14 @@ class Line(httpx.AsyncBaseTransport):
 
 
 class Characters:
-    """Counts faster than the usual counter, which takes a tenth of the time here."""
+    """A fast token counter, because the default one takes a tenth of the time here."""
 
     def count(self, text):
         return len(text)
 
 
 class ByText:
-    """The prompt dialect: a decision is text, several calls are a JSON list."""
+    """Scripts of the prompt dialect: a decision is text, several calls are a JSON list."""
 
     def __init__(self):
         self.model, self.dialects = "openai:m", (PromptDialect(), PromptDialect(multiple=True))
@@ -61,19 +60,19 @@ class ByText:
     def replies(self):
         return json.dumps({"tool": None, "reply": REPLY})
 
-    def told(self, request):
-        """The results that the model was shown."""
+    def received(self, request):
+        """Return the results that the model received."""
         users = [message.text for message in request.messages if message.role == "user"]
         return [text.partition("\n")[2] for text in users if text.startswith("[Tool result for ")]
 
     def offered(self, request):
-        """The tools that the model was shown."""
+        """Return the tools that the model received."""
         lines = request.messages[0].text.partition("parameters:\n")[2].splitlines()
         return [(tool["name"], tool["description"]) for tool in map(json.loads, lines)]
 
 
 class ByCall:
-    """A provider's own calls, under the names it was sent."""
+    """Scripts of native calls, with the names that were sent to the provider."""
 
     def __init__(self, wire):
         self.model, self.dialects = f"{wire}:m", (NativeDialect(),) * 2
@@ -82,7 +81,7 @@ class ByCall:
     def asks(self, calls):
         made = []
         for number, call in enumerate(calls):
-            self._made += 1  # Gemini gives no ids: what is called like this is not sent
+            self._made += 1  # Gemini has no ids; an id in this form is not sent
             id = f"call_{number}" if self.model == "gemini:m" else f"id-{self._made}"
             arguments = json.dumps(call["arguments"], ensure_ascii=False)
             made.append(ToolCall(id, sent_name(call["name"]), arguments))
@@ -91,7 +90,7 @@ class ByCall:
     def replies(self):
         return REPLY
 
-    def told(self, request):
+    def received(self, request):
         return [message.text for message in request.messages if message.role == "tool"]
 
     def offered(self, request):
@@ -99,11 +98,11 @@ class ByCall:
 
 
 @dataclass
-class Truth:
-    """All that must be the same in the four runs."""
+class Outcome:
+    """Everything that must be equal in the four runs."""
 
     reached: list
-    told: list
+    received: list
     result: tuple
     records: list
     events: list
@@ -112,16 +111,16 @@ class Truth:
 
 
 class Way:
-    """One of the four ways, for row after row."""
+    """One of the four dialects, for all rows."""
 
     def __init__(self, spoken, reached):
         self.spoken, self._reached = spoken, reached
-        self._line = Line()
+        self._line = RowTransport()
         self._gateway = Gateway(spoken.model, transport=self._line, max_retries=0)
         self._output = OutputController()
 
     async def run(self, row, registry, turns):
-        """What comes of it if the model asks for these calls, turn by turn, and then replies."""
+        """Run a row with these calls, turn by turn, and return the outcome."""
         self._reached.clear()
         script = ScriptedModel([*map(self.spoken.asks, turns), self.spoken.replies()])
         self._line.script, events = script, []
@@ -136,9 +135,9 @@ class Way:
         script.assert_finished()
         self._check_offer(registry, script.requests[-1])
         history = await engine.history("s")
-        return Truth(
+        return Outcome(
             reached=[*self._reached],
-            told=self.spoken.told(script.requests[-1]),
+            received=self.spoken.received(script.requests[-1]),
             result=(
                 result.status,
                 result.status_reason,
@@ -156,8 +155,7 @@ class Way:
         )
 
     def _check_offer(self, registry, request):
-        """A request offers the registry's tools; where they are the provider's, under names it
-        accepts."""
+        """Check that a request has the tools of the registry, under names the provider accepts."""
         name_of = sent_name if isinstance(self.spoken, ByCall) else str
         tools = [(name_of(tool.name), tool.description) for tool in registry.list()]
         assert self.spoken.offered(request) == tools
@@ -169,12 +167,12 @@ def bare_call(call):
 
 
 def bare_result(result):
-    """A result without id and time; of an error, which equals only itself, all that is in it."""
+    """Return a result without id and duration, with its error as a comparable dict."""
     return replace(result, call_id="", duration=0.0, error=result.error and vars(result.error))
 
 
 def bare_message(message):
-    """A stored message without its ids, and without the model's own text."""
+    """Return a stored message without ids and without the raw text."""
     id = message.tool_call_id and "id"
     calls = tuple(map(bare_call, message.tool_calls))
     return replace(message, tool_calls=calls, tool_call_id=id, raw_text=None)
@@ -194,7 +192,7 @@ def bare_event(event):
 
 
 class Tools:
-    """The rows' tools. The same one occurs in many rows, and takes longer to make than to use."""
+    """The tools of all rows, cached because creating them takes longer than using them."""
 
     def __init__(self):
         self.reached = []
@@ -238,8 +236,8 @@ def ways(tools):
     return [Way(each, tools.reached) for each in spoken]
 
 
-async def one_truth(ways, tools, row, turns):
-    """What all four ways come to; where one does not, the test fails."""
+async def same_outcome(ways, tools, row, turns):
+    """Return the outcome of a row, after a check that all four dialects agree."""
     registry = tools.registry(row)
     first, *others = [await way.run(row, registry, turns) for way in ways]
     for way, other in zip(ways[1:], others, strict=True):
@@ -253,56 +251,58 @@ def pairs(calls):
 
 
 def foreign(rows):
-    """How many tools have names that a provider would refuse."""
+    """Return the number of tools whose names providers reject."""
     return sum(sent_name(tool["name"]) != tool["name"] for row in rows for tool in row["tools"])
 
 
-async def test_one_call_a_turn_comes_to_the_same_in_all_four_runs(ways, tools, rows, harness, say):
+async def test_one_call_per_turn_gives_the_same_run_in_all_four_dialects(
+    ways, tools, rows, harness, say
+):
     checked, rows = 0, rows[::EVERY_VALID]
     for row in rows:
         calls = row["valid_calls"]
-        truth = await one_truth(ways, tools, row, [[call] for call in calls])
-        assert harness.same(truth.reached, pairs(calls)), row["id"]
-        assert truth.result[:4] == ("completed", None, REPLY, len(calls)), row["id"]
-        told = [json.loads(text.partition("\nNote: ")[0]) for text in truth.told]
+        outcome = await same_outcome(ways, tools, row, [[call] for call in calls])
+        assert harness.same(outcome.reached, pairs(calls)), row["id"]
+        assert outcome.result[:4] == ("completed", None, REPLY, len(calls)), row["id"]
+        results = [json.loads(text.partition("\nNote: ")[0]) for text in outcome.received]
         assert harness.same(
-            told, [{"ran": name, "with": given} for name, given in truth.reached]
+            results, [{"ran": name, "with": given} for name, given in outcome.reached]
         ), row["id"]
         checked += len(calls)
     nothing = sum(not row["valid_calls"] for row in rows)
     say(
         f"four runs, one call a turn: {checked} calls of {len(rows)} rows, {nothing} of them without a call, "
-        f"with {foreign(rows)} tools whose names are sent otherwise"
+        f"with {foreign(rows)} tools whose names are encoded"
     )
 
 
-async def test_all_calls_in_one_reply_come_to_the_same_in_all_four_runs(
+async def test_several_calls_in_one_reply_give_the_same_run_in_all_four_dialects(
     ways, tools, rows, harness, say
 ):
     several = [row for row in rows if len(row["valid_calls"]) > 1]
     checked = 0
     for row in several:
         calls = row["valid_calls"]
-        truth = await one_truth(ways, tools, row, [calls])
-        assert harness.same(truth.reached, pairs(calls)), row["id"]
-        assert truth.result[:4] == ("completed", None, REPLY, 1), row["id"]
+        outcome = await same_outcome(ways, tools, row, [calls])
+        assert harness.same(outcome.reached, pairs(calls)), row["id"]
+        assert outcome.result[:4] == ("completed", None, REPLY, 1), row["id"]
         checked += len(calls)
     say(f"four runs, all calls in one reply: {checked} calls of {len(several)} rows")
 
 
-async def test_invalid_calls_are_refused_with_the_same_words_in_all_four_runs(
-    ways, tools, rows, say
-):
+async def test_invalid_calls_get_the_same_errors_in_all_four_dialects(ways, tools, rows, say):
     broken = [row for row in rows if row.get("invalid_calls")][::EVERY_INVALID]
     checked = 0
     for row in broken:
         calls = row["invalid_calls"]
-        truth = await one_truth(ways, tools, row, [[call] for call in calls])
-        assert (truth.reached, truth.result[:4]) == ([], ("completed", None, REPLY, 0)), row["id"]
-        assert [result.error["kind"] for *_, result in truth.records] == ["validation"] * len(
+        outcome = await same_outcome(ways, tools, row, [[call] for call in calls])
+        assert (outcome.reached, outcome.result[:4]) == ([], ("completed", None, REPLY, 0)), row[
+            "id"
+        ]
+        assert [result.error["kind"] for *_, result in outcome.records] == ["validation"] * len(
             calls
         ), row["id"]
-        assert truth.told == [result.output for *_, result in truth.records], row["id"]
-        assert all(text.startswith("Error (validation): ") for text in truth.told), row["id"]
+        assert outcome.received == [result.output for *_, result in outcome.records], row["id"]
+        assert all(text.startswith("Error (validation): ") for text in outcome.received), row["id"]
         checked += len(calls)
     say(f"four runs, invalid calls: {checked} calls of {len(broken)} rows refused")

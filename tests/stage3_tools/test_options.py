@@ -14,23 +14,23 @@ from stage3_tools import PromptDialect, RunLimits, ToolLoopDeps, ToolLoopOptions
         ("max_parallel_tools", 0, 1),
     ],
 )
-def test_a_number_that_makes_no_sense_is_refused(name, value, least):
+def test_a_number_below_its_minimum_raises_a_value_error(name, value, least):
     with pytest.raises(ValueError, match=f"{name} is {value}; it must be at least {least}."):
         ToolLoopOptions(**{name: value})
 
 
-def test_zero_rounds_and_no_limit_are_fine():
+def test_zero_rounds_and_no_round_limit_are_valid():
     assert ToolLoopOptions(max_tool_rounds=0).max_tool_rounds == 0
     assert ToolLoopOptions(max_tool_rounds=None).max_tool_rounds is None
 
 
-def test_an_unknown_option_is_an_error_and_not_ignored():
+def test_an_unknown_option_raises_a_type_error():
     with pytest.raises(TypeError, match="max_rounds"):
         ToolLoopOptions(max_rounds=3)
 
 
 @pytest.mark.parametrize(
-    ("place", "told"),
+    ("place", "message"),
     [
         (0, "chat must be an async function such as gateway.chat, .* not str"),
         (1, "context_engine must be of type ContextEngine, not str"),
@@ -38,18 +38,18 @@ def test_an_unknown_option_is_an_error_and_not_ignored():
         (3, "tool_registry must be of type ToolRegistry, not int. Write a list"),
     ],
 )
-def test_a_piece_in_the_wrong_place_is_named(place, told):
+def test_deps_of_a_wrong_type_raise_an_error_that_names_them(place, message):
     async def chat(messages, **settings):
         return None
 
     pieces = [chat, ContextEngine(), OutputController(), ToolRegistry()]
     pieces[place] = 7 if place == 3 else "a"
-    with pytest.raises(TypeError, match=told):
+    with pytest.raises(TypeError, match=message):
         ToolLoopDeps(*pieces)
 
 
 @pytest.mark.parametrize("dialect", [PromptDialect, "native", 1])
-def test_a_dialect_is_an_instance_of_one(dialect):
+def test_a_dialect_must_be_an_instance(dialect):
     with pytest.raises(
         TypeError, match=r"dialect must be PromptDialect\(\), NativeDialect\(\) or an object"
     ):
@@ -62,7 +62,7 @@ CALL = '{"tool": "f", "arguments": {"n": %d}}'
 
 
 def replies(*usages, cost=None):
-    """Replies that each ask for a tool, and one that answers; with what each used."""
+    """Return replies with a call each, then one with an answer, with these usages."""
     texts = [*(CALL % n for n in range(len(usages) - 1)), '{"tool": null, "reply": "done"}']
     return [
         ChatResponse(Message.assistant(text), "stop", usage=usage, cost=cost)
@@ -72,7 +72,7 @@ def replies(*usages, cost=None):
 
 @pytest.mark.parametrize("field", ["seconds", "tokens", "cost"])
 @pytest.mark.parametrize("value", [0, -1, float("nan")])
-def test_a_limit_that_nothing_can_stay_below_is_refused(field, value):
+def test_a_limit_must_be_positive(field, value):
     with pytest.raises(
         ValueError, match=f"The limit of {field} is .*; it must be above 0, or None"
     ):
@@ -80,7 +80,7 @@ def test_a_limit_that_nothing_can_stay_below_is_refused(field, value):
 
 
 @pytest.mark.parametrize(
-    ("limits", "usage", "cost", "said"),
+    ("limits", "usage", "cost", "reason"),
     [
         (RunLimits(), Usage(10**9, 10**9), 10.0**9, None),
         (RunLimits(tokens=100), Usage(60, 39), None, None),
@@ -100,49 +100,55 @@ def test_a_limit_that_nothing_can_stay_below_is_refused(field, value):
             "The limit of 0.5 dollars for this run was reached: 0.75 were spent.",
         ),
     ],
-    ids=["none", "below", "tokens", "not reported", "cheap", "no price", "dear"],
+    ids=["none", "below", "tokens", "not reported", "below the cost", "no cost", "above the cost"],
 )
-def test_what_was_used_is_held_against_each_limit(limits, usage, cost, said):
-    assert limits.reached(usage, cost) == said
+def test_each_limit_is_compared_with_the_usage(limits, usage, cost, reason):
+    assert limits.reached(usage, cost) == reason
 
 
-async def test_at_the_limit_no_further_tool_is_run_and_no_request_made(
-    conversation, chat_of, recorder
+async def test_after_a_limit_no_further_tool_runs_and_no_request_is_sent(
+    new_conversation, chat_of, new_recorder
 ):
-    noted = recorder()
-    talk = conversation(
-        (), noted.tool, chat=chat_of(*replies(Usage(40, 5), Usage(50, 5), Usage(1, 1)))
+    recorder = new_recorder()
+    conversation = new_conversation(
+        (), recorder.tool, chat=chat_of(*replies(Usage(40, 5), Usage(50, 5), Usage(1, 1)))
     )
-    result = await talk.ask(limits=RunLimits(tokens=100))
+    result = await conversation.ask(limits=RunLimits(tokens=100))
     assert (result.status, result.reply, result.tool_rounds) == ("limit", None, 1)
     assert (
         result.status_reason == "The limit of 100 tokens for this run was reached: 100 were used."
     )
-    assert noted.seen == [{"n": 0}]
+    assert recorder.seen == [{"n": 0}]
     assert [each.result.status for each in result.history] == ["completed", "interrupted"]
     assert "This call was not run." in result.history[1].result.output
-    assert await talk.problems() == []
+    assert await conversation.problems() == []
 
 
-async def test_a_reply_that_reaches_the_limit_is_still_the_reply(conversation, chat_of, recorder):
-    talk = conversation((), recorder().tool, chat=chat_of(*replies(Usage(40, 5), Usage(500, 5))))
-    result = await talk.ask(limits=RunLimits(tokens=100))
+async def test_a_final_reply_that_reaches_the_limit_is_still_returned(
+    new_conversation, chat_of, new_recorder
+):
+    conversation = new_conversation(
+        (), new_recorder().tool, chat=chat_of(*replies(Usage(40, 5), Usage(500, 5)))
+    )
+    result = await conversation.ask(limits=RunLimits(tokens=100))
     assert (result.status, result.reply) == ("completed", "done")
 
 
-async def test_money_is_a_limit_too_and_the_session_can_be_gone_on_with(
-    conversation, chat_of, recorder
+async def test_a_cost_limit_ends_the_run_and_the_session_can_continue(
+    new_conversation, chat_of, new_recorder
 ):
     used = Usage(1, 1)
-    talk = conversation((), recorder().tool, chat=chat_of(*replies(used, used, used, cost=0.3)))
-    result = await talk.ask(limits=RunLimits(cost=0.5))
+    conversation = new_conversation(
+        (), new_recorder().tool, chat=chat_of(*replies(used, used, used, cost=0.3))
+    )
+    result = await conversation.ask(limits=RunLimits(cost=0.5))
     assert (result.status, result.cost) == ("limit", 0.6)
-    assert (await talk.ask("And now?", limits=RunLimits(cost=0.5))).reply == "done"
+    assert (await conversation.ask("And now?", limits=RunLimits(cost=0.5))).reply == "done"
 
 
-async def test_an_unusable_reply_counts_as_well(conversation, chat_of, recorder):
+async def test_invalid_replies_count_toward_the_limit(new_conversation, chat_of, new_recorder):
     unusable = ChatResponse(Message.assistant("hm"), "stop", usage=Usage(200, 0))
-    result = await conversation((), recorder().tool, chat=chat_of(unusable)).ask(
+    result = await new_conversation((), new_recorder().tool, chat=chat_of(unusable)).ask(
         limits=RunLimits(tokens=100)
     )
     assert (result.status, result.last_raw_content) == ("limit", "hm")

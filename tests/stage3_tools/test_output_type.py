@@ -1,4 +1,4 @@
-"""Typed final replies: `output_type` in every entry, both dialects, streamed or not."""
+"""Tests of typed final replies: `output_type` in every entry point, both dialects, streamed or not."""
 
 import json
 
@@ -57,7 +57,7 @@ def dialect(request):
 
 @pytest.fixture(params=[False, True], ids=["whole", "streamed"])
 def run(request, dialect):
-    """Asks one question; returns the result and the requests."""
+    """Ask one question; return the result and the requests."""
 
     async def asked(*replies, tools=(get_weather,), provider="openai", **options):
         model = ScriptedModel(replies)
@@ -80,7 +80,7 @@ async def test_the_reply_becomes_a_value_of_the_type(run, dialect):
     assert result.tool_rounds == 1
 
 
-async def test_an_invalid_reply_is_answered_with_feedback(run, dialect):
+async def test_an_invalid_value_gets_feedback(run, dialect):
     result, requests = await run(reply(dialect, {"city": "Rome"}), reply(dialect, JSON))
     assert (result.output, result.stats.turns) == (ROME, 2)
     feedback = requests[1].messages[-1].text
@@ -95,7 +95,7 @@ async def test_a_reply_that_never_fits_ends_with_parse_failed(run, dialect):
     assert "/temp is missing" in result.status_reason
 
 
-async def test_json_inside_a_string_is_repaired_unless_a_string_was_wanted(run, dialect):
+async def test_json_inside_a_string_is_repaired_unless_the_type_is_str(run, dialect):
     text = json.dumps(JSON)
     result, _ = await run(reply(dialect, text))
     assert (result.output, result.reply) == (ROME, JSON)
@@ -103,7 +103,7 @@ async def test_json_inside_a_string_is_repaired_unless_a_string_was_wanted(run, 
     assert (result.output, result.reply) == (JSON, text)
 
 
-async def test_an_empty_reply_is_invalid_and_not_completed(run, dialect):
+async def test_an_empty_reply_is_invalid_instead_of_completed(run, dialect):
     result, _ = await run(reply(dialect, '""'), reply(dialect, '""'), max_parse_retries=1)
     assert (result.status, result.output) == ("parse_failed", None)
 
@@ -120,19 +120,19 @@ async def test_an_empty_reply_is_invalid_and_not_completed(run, dialect):
     ],
     ids=["JSON Schema", "list", "int", "str", "bool", "null"],
 )
-async def test_every_type_of_json_may_be_the_reply(run, dialect, output_type, text, value):
+async def test_the_reply_may_be_any_json_type(run, dialect, output_type, text, value):
     result, _ = await run(reply(dialect, text), output_type=output_type)
     assert (result.status, result.output, result.reply) == ("completed", value, text)
 
 
-async def test_the_last_request_asks_for_the_value_too(run, dialect):
+async def test_the_last_request_also_asks_for_the_value(run, dialect):
     result, requests = await run(call(dialect), reply(dialect, JSON), max_tool_rounds=1)
     assert (result.status, result.output, result.reply) == ("max_rounds", ROME, JSON)
     assert '"temp"' in requests[1].messages[0].text
     assert "No more tools can be called." in requests[1].messages[0].text
 
 
-async def test_without_tools_the_value_alone_is_accepted(run, dialect):
+async def test_without_tools_the_bare_value_is_accepted(run, dialect):
     result, _ = await run(JSON, tools=())
     assert (result.status, result.output) == ("completed", ROME)
 
@@ -150,7 +150,8 @@ async def test_the_schema_is_described_and_its_tokens_are_counted(dialect):
     await run_tool_loop(deps, "s", "Rome?", output_type=Weather, dialect=dialect)
     ((messages, settings),) = seen
     assert '"required": ["city", "temp"]' in messages[0].text
-    assert "response_schema" not in settings  # the function does not say that its server can
+    # A plain function does not declare support for schemas.
+    assert "response_schema" not in settings
     if isinstance(dialect, PromptDialect):
         assert '{"tool": null, "reply": <your answer as a JSON value>}' in messages[0].text
 
@@ -178,18 +179,18 @@ async def schemas_sent(provider, *, tools, base_url=None):
         ("deepseek", False, False),
     ],
 )
-async def test_the_schema_is_sent_where_the_server_supports_it(provider, with_tools, without):
+async def test_the_schema_is_sent_to_servers_that_support_it(provider, with_tools, without):
     assert await schemas_sent(provider, tools=[get_weather]) == [with_tools]
     assert await schemas_sent(provider, tools=[]) == [without]
 
 
-async def test_another_server_in_the_format_of_openai_is_not_trusted_with_both():
+async def test_a_custom_server_with_tools_does_not_receive_the_schema():
     url = "http://localhost:9/v1"
     assert await schemas_sent("openai", tools=[get_weather], base_url=url) == [False]
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_a_server_that_rejects_the_schema_is_asked_without_it(streamed):
+async def test_a_request_with_a_rejected_schema_is_repeated_without_it(streamed):
     bodies = []
 
     def answer(request):
@@ -219,7 +220,7 @@ async def test_a_server_that_rejects_the_schema_is_asked_without_it(streamed):
     assert ["response_format" in body for body in bodies] == [True, False]
 
 
-# ---- the other entries
+# ---- the other entry points
 
 
 async def test_a_runner_has_the_value_in_its_result(dialect):
@@ -244,7 +245,7 @@ async def test_a_chain_has_the_value_in_its_result(dialect):
     assert (result.status, result.output, result.reply) == ("completed", ROME, JSON)
 
 
-async def test_a_resumed_session_that_ends_with_a_reply_has_its_value(dialect):
+async def test_a_resumed_session_that_ends_with_a_reply_returns_its_value(dialect):
     async with Gateway("openai:m", transport=ScriptedModel([])) as gateway:
         deps = ToolLoopDeps(gateway.chat)
         session = await deps.context_engine.create_session()
@@ -256,7 +257,7 @@ async def test_a_resumed_session_that_ends_with_a_reply_has_its_value(dialect):
     assert (result.status, result.output) == ("completed", ROME)
 
 
-async def test_a_resumed_session_whose_reply_has_no_value_asks_again(dialect):
+async def test_a_resumed_session_whose_reply_is_invalid_asks_again(dialect):
     model = ScriptedModel([reply(dialect, JSON)])
     async with Gateway("openai:m", transport=model) as gateway:
         deps = ToolLoopDeps(gateway.chat)
@@ -270,15 +271,15 @@ async def test_a_resumed_session_whose_reply_has_no_value_asks_again(dialect):
     assert "[Feedback]" in model.requests[0].messages[-1].text
 
 
-# ---- mistakes of the developer
+# ---- invalid options
 
 
-async def test_a_type_without_a_schema_is_an_error_before_the_first_request():
+async def test_a_type_without_a_schema_raises_before_the_first_request():
     with pytest.raises(InvalidSchema):
         await ask("Rome?", model="offline:teacher", output_type={"type": "nonsense"})
 
 
-async def test_a_dialect_that_cannot_ask_for_a_type_is_named():
+async def test_a_dialect_without_typed_replies_raises_an_error_that_names_it():
     class Lines:
         def describe(self, registry):
             return ""

@@ -20,7 +20,7 @@ def rows(recorded):
 
 
 def noting(row):
-    """The row's tools, and the list of the calls that reached them."""
+    """Return the tools of a row, and the list of calls that reach them."""
     reached = []
 
     def tool(plain):
@@ -51,7 +51,7 @@ async def test_valid_calls_reach_the_tool_unchanged(harness, rows, say):
 
 
 async def test_valid_calls_reach_the_tool_unchanged_through_the_loop(
-    harness, rows, say, conversation
+    harness, rows, say, new_conversation
 ):
     checked = 0
     for row in rows:
@@ -61,17 +61,19 @@ async def test_valid_calls_reach_the_tool_unchanged_through_the_loop(
         decisions = [
             json.dumps({"tool": c["name"], "arguments": c["arguments"]}) for c in row["valid_calls"]
         ]
-        talk = conversation([*decisions, '{"tool": null, "reply": "done"}'], *tools)
-        result = await talk.ask(row["question"], max_tool_rounds=len(decisions) + 1)
-        assert (result.status, result.reply, await talk.problems()) == ("completed", "done", []), (
-            row["id"]
-        )
+        conversation = new_conversation([*decisions, '{"tool": null, "reply": "done"}'], *tools)
+        result = await conversation.ask(row["question"], max_tool_rounds=len(decisions) + 1)
+        assert (result.status, result.reply, await conversation.problems()) == (
+            "completed",
+            "done",
+            [],
+        ), row["id"]
         assert harness.same(reached, pairs(row["valid_calls"])), row["id"]
         checked += len(reached)
     say(f"prompt dialect: {checked} valid calls of {len(rows)} rows")
 
 
-async def test_invalid_calls_are_refused_unexecuted_and_the_argument_is_named(rows, say):
+async def test_invalid_calls_raise_without_running_and_the_error_names_the_argument(rows, say):
     checked = 0
     for row in rows:
         tools, reached = noting(row)

@@ -1,7 +1,6 @@
-"""What a model is told about broken calls of real tools (BFCL), held against what the jsonschema
-library finds.
+"""Errors of invalid calls of real tools (BFCL) are compared with those of the jsonschema library.
 
-The recorded invalid calls are few kinds; the rest are made here out of the valid ones.
+The recorded invalid calls are of a few kinds; more kinds are derived here from the valid calls.
 """
 
 import copy
@@ -20,7 +19,7 @@ from stage3_tools import Tool, ToolRegistry, execute_tool_call
 EVERY, EVERY_INVALID = 20, 4
 SECRET = "SECRET-7f3a"
 OF_ANY_TYPE = [None, SECRET, "42", "true", 71937, 71937.5, True, {"key": SECRET}, [SECRET], {}, []]
-TOOLS = {}  # by schema, for to make one takes longer than to use it
+TOOLS = {}  # cached by schema, because creating a tool takes longer than using it
 FAR = ["xylophone", "qqzzk", "umbrella"]
 
 
@@ -52,7 +51,7 @@ RENAMED = [
     two_letters_swapped,
 ]
 
-# What the recorded schemas do not hold: lists of objects, limits, patterns, several types.
+# The recorded schemas have no lists of objects, limits, patterns or several types.
 ORDER = {
     "type": "object",
     "properties": {
@@ -99,8 +98,8 @@ def rows(recorded):
 
 @pytest.fixture(scope="module")
 def calls(rows):
-    """Valid calls as name, schema, arguments; each also with a schema that allows no other
-    arguments."""
+    """Return valid calls as name, schema and arguments, each also with a schema that allows no
+    other arguments."""
     some = [("order", ORDER, ORDERED)]
     for row in rows[::EVERY]:
         parameters = {tool["name"]: tool["parameters"] for tool in row["tools"]}
@@ -119,7 +118,7 @@ def closed(schema):
 
 
 def places(schema, value, path=()):
-    """Every place in a value as path, schema and value."""
+    """Yield every place in a value as path, schema and value."""
     yield path, schema, value
     if isinstance(value, dict):
         for name, each in value.items():
@@ -131,7 +130,7 @@ def places(schema, value, path=()):
 
 
 def objects(calls):
-    """Every object within the calls that has properties: call, path, schema and the object."""
+    """Yield every object with properties in the calls, as call, path, schema and object."""
     for name, schema, arguments in calls:
         for path, part, value in places(schema, arguments):
             if isinstance(value, dict) and part.get("properties"):
@@ -158,8 +157,7 @@ def renamed(value, names):
 
 
 def wrong_places(schema, arguments):
-    """Pointer and rule of all that is wrong; a missing or an unknown property has a place of its
-    own."""
+    """Return pointer and rule of all errors; a missing or unknown property has its own pointer."""
     found = set()
     for error in Draft202012Validator(schema).iter_errors(arguments):
         rule, path, value = error.validator, [*error.absolute_path], error.instance
@@ -173,8 +171,7 @@ def wrong_places(schema, arguments):
 
 
 async def refused(name, schema, arguments):
-    """The result of a call that must not run; None if nothing is wrong with it. Every refusal is
-    looked at."""
+    """Run an invalid call and check its error; return None if the call is valid."""
     wrong = wrong_places(schema, arguments)
     if not wrong:
         return None
@@ -185,31 +182,31 @@ async def refused(name, schema, arguments):
     result = await execute_tool_call(tools, ToolCall("1", name, json.dumps(arguments)))
     assert (reached, result.is_error, result.error.kind) == ([], True, "validation"), arguments
     issues = result.error.details["issues"]
-    told = {(issue.path, issue.rule) for issue in issues}
-    # An unknown property that was meant for a missing one is named with it.
+    reported = {(issue.path, issue.rule) for issue in issues}
+    # An unknown property that is similar to a missing one is named together with it.
     unknown = {each for each in wrong if each[1] == "additionalProperties"}
-    told |= {each for each in unknown if f"`{each[0].rsplit('/', 1)[1]}`" in result.output}
-    assert told == wrong, result.output
+    reported |= {each for each in unknown if f"`{each[0].rsplit('/', 1)[1]}`" in result.output}
+    assert reported == wrong, result.output
     for issue in issues:
         assert f"\n- {issue.path} {issue.message}" in result.output
         assert issue.expected is not None
-    said = f"{result.output}{issues}{result.error}{result.error!r}"
-    assert (SECRET in said, "71937" in said) == (False, False), said
+    texts = f"{result.output}{issues}{result.error}{result.error!r}"
+    assert (SECRET in texts, "71937" in texts) == (False, False), texts
     return result
 
 
-def meant(result):
+def suggestions(result):
     return re.findall("did you mean `([^`]*)`", result.output)
 
 
-async def test_each_argument_of_a_recorded_invalid_call_is_named_and_the_text_is_short(rows, say):
+async def test_every_invalid_argument_of_recorded_calls_is_named_in_a_short_text(rows, say):
     tokens = []
     for row in rows[::EVERY_INVALID]:
         parameters = {tool["name"]: tool["parameters"] for tool in row["tools"]}
         for call in row["invalid_calls"]:
             result = await refused(call["name"], parameters[call["name"]], call["arguments"])
             named = {issue.path.split("/")[1] for issue in result.error.details["issues"]}
-            assert (named, meant(result)) == ({call["why"].rsplit(" ", 1)[1]}, []), row["id"]
+            assert (named, suggestions(result)) == ({call["why"].rsplit(" ", 1)[1]}, []), row["id"]
             assert "__wrong__" not in result.output
             tokens.append(ApproximateCounter().count(result.output))
     median, most = statistics.median(tokens), sorted(tokens)[-len(tokens) // 20]
@@ -217,7 +214,7 @@ async def test_each_argument_of_a_recorded_invalid_call_is_named_and_the_text_is
     say(f"{len(tokens)} recorded invalid calls: {median} tokens, 19 of 20 at most {most}")
 
 
-async def test_a_value_of_another_type_is_named_at_any_depth_and_never_repeated(calls, say):
+async def test_a_value_of_a_wrong_type_is_named_at_any_depth_and_never_repeated(calls, say):
     tokens = []
     for name, schema, arguments in calls:
         for path, _, _ in places(schema, arguments):
@@ -243,19 +240,18 @@ async def test_a_value_of_another_type_is_named_at_any_depth_and_never_repeated(
         (("tags",), [SECRET, SECRET], "uniqueItems"),
     ],
 )
-async def test_a_value_that_breaks_another_rule_is_named(place, value, rule):
+async def test_a_value_that_violates_another_rule_is_named(place, value, rule):
     result = await refused("order", ORDER, put(ORDERED, place, value))
     assert [(issue.path, issue.rule) for issue in result.error.details["issues"]] == [
         (pointer(place), rule)
     ]
 
 
-async def test_where_an_argument_was_renamed_its_name_is_told(calls, say):
+async def test_a_misnamed_argument_is_reported_with_the_correct_name(calls, say):
     tokens = []
     for (name, schema, arguments), path, part, value in objects(calls):
         for right in value:
-            # Of a letter or two nothing may be left; that shows only if it is the one argument that
-            # is missing.
+            # A changed name of one or two letters is recognized only if no other argument is missing.
             if right not in part["properties"] or (
                 len(right) < 3 and right not in part.get("required", ())
             ):
@@ -264,14 +260,14 @@ async def test_where_an_argument_was_renamed_its_name_is_told(calls, say):
                 if result := await refused(
                     name, schema, put(arguments, path, renamed(value, {right: wrong}))
                 ):
-                    assert meant(result) == [right], (wrong, result.output)
+                    assert suggestions(result) == [right], (wrong, result.output)
                     tokens.append(ApproximateCounter().count(result.output))
     assert len(tokens) > 500
     assert statistics.median(tokens) <= 80
     say(f"{len(tokens)} renamed arguments found, {statistics.median(tokens)} tokens")
 
 
-async def test_of_two_misspelt_arguments_each_is_told_apart(calls, say):
+async def test_two_misspelt_arguments_get_separate_suggestions(calls, say):
     checked = 0
     for (name, schema, arguments), path, part, value in objects(calls):
         long = [key for key in value if key in part.get("required", ()) and len(key) > 4]
@@ -283,14 +279,14 @@ async def test_of_two_misspelt_arguments_each_is_told_apart(calls, say):
                 [line] = [
                     each for each in result.output.split("\n") if f"/{right} is missing" in each
                 ]
-                assert meant(result).count(right) == 1
+                assert suggestions(result).count(right) == 1
                 assert f"did you mean `{right}`" in line
                 assert f"`{wrong[right]}`" in line
             checked += 1
     say(f"{checked} calls with two misspelt arguments")
 
 
-async def test_where_no_argument_is_near_none_is_suggested(calls, say):
+async def test_without_a_similar_name_nothing_is_suggested(calls, say):
     checked = 0
     for (name, schema, arguments), path, part, value in objects(calls):
         for far in FAR:
@@ -301,7 +297,7 @@ async def test_where_no_argument_is_near_none_is_suggested(calls, say):
             more = {**value, far: SECRET}
             for broken in [more, *without]:
                 if result := await refused(name, schema, put(arguments, path, broken)):
-                    assert meant(result) == []
+                    assert suggestions(result) == []
                     checked += 1
     say(f"{checked} calls with nothing near to suggest")
 
@@ -309,7 +305,7 @@ async def test_where_no_argument_is_near_none_is_suggested(calls, say):
 @pytest.mark.parametrize(
     "text", [f'{{"a": "{SECRET}}}', f'{{"a": {SECRET}}}', f'["{SECRET}"]', f'"{SECRET}"']
 )
-async def test_arguments_that_cannot_be_read_are_not_repeated(text):
+async def test_unreadable_arguments_are_not_repeated_in_the_error(text):
     result = await execute_tool_call(
         ToolRegistry(Tool("order", "", ORDER, print)), ToolCall("1", "order", text)
     )

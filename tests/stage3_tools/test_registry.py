@@ -37,7 +37,7 @@ def test_several_tools_are_registered_and_returned_in_order():
     assert registry.list() == [b, a]
 
 
-def test_no_tools_may_be_registered():
+def test_register_without_tools_returns_an_empty_tuple():
     registry = ToolRegistry()
     assert registry.register() == ()
 
@@ -76,7 +76,7 @@ async def test_a_method_of_an_object_becomes_a_tool():
     assert await registry.execute("add", {"by": 2}) == counter.count == 2
 
 
-def test_a_name_that_is_taken_is_refused_and_the_first_tool_stays():
+def test_a_duplicate_name_raises_and_the_first_tool_stays():
     first = named("get_weather")
     registry = ToolRegistry(first, named("add"))
     with pytest.raises(RegistrationError) as caught:
@@ -87,7 +87,7 @@ def test_a_name_that_is_taken_is_refused_and_the_first_tool_stays():
     assert registry.get("get_weather") is first
 
 
-def test_two_of_the_same_name_are_refused_together():
+def test_two_tools_of_the_same_name_in_one_call_raise():
     with pytest.raises(RegistrationError) as caught:
         ToolRegistry().register(named("a"), named("b"), named("a"))
     assert str(caught.value) == (
@@ -98,7 +98,7 @@ def test_two_of_the_same_name_are_refused_together():
 @pytest.mark.parametrize(
     "given", [ToolRegistry, None, "add", [named("a")]], ids=["class", "None", "text", "list"]
 )
-def test_what_is_neither_a_tool_nor_a_function_is_refused_with_what_to_do(given):
+def test_a_value_that_is_neither_a_tool_nor_a_function_raises_with_advice(given):
     with pytest.raises(RegistrationError) as caught:
         ToolRegistry(given)
     assert str(caught.value) == (
@@ -108,20 +108,20 @@ def test_what_is_neither_a_tool_nor_a_function_is_refused_with_what_to_do(given)
     )
 
 
-def test_something_long_is_shown_in_part_where_it_is_refused():
+def test_a_long_value_is_shortened_in_the_error():
     with pytest.raises(RegistrationError) as caught:
         ToolRegistry().register("x" * 100_000)
     assert len(str(caught.value)) < 500
 
 
-def test_a_schema_that_is_none_is_refused_and_says_where():
+def test_an_invalid_schema_raises_an_error_with_its_location():
     registry = ToolRegistry()
     with pytest.raises(RegistrationError) as caught:
         registry.register(named("f", parameters=WRONG_SCHEMA))
     assert str(caught.value).startswith("f: The JSON Schema is invalid at $.properties.a.type: ")
 
 
-def test_a_schema_that_json_cannot_hold_is_refused_when_it_is_registered():
+def test_a_schema_that_is_not_json_raises_at_registration():
     with pytest.raises(RegistrationError):
         ToolRegistry(
             named("f", parameters={"type": "object", "default": {"day": dt.date(2024, 1, 2)}})
@@ -131,9 +131,9 @@ def test_a_schema_that_json_cannot_hold_is_refused_when_it_is_registered():
 @pytest.mark.parametrize(
     "wrong",
     [named("there"), named("new"), object(), named("w", parameters=WRONG_SCHEMA)],
-    ids=["taken", "twice", "no tool", "schema"],
+    ids=["taken", "twice", "not a tool", "schema"],
 )
-def test_of_several_tools_none_is_registered_if_one_is_refused(wrong):
+def test_if_one_of_several_tools_is_invalid_none_is_registered(wrong):
     there = named("there")
     registry = ToolRegistry(there)
     with pytest.raises(RegistrationError):
@@ -141,7 +141,7 @@ def test_of_several_tools_none_is_registered_if_one_is_refused(wrong):
     assert registry.list() == [there]
 
 
-def test_a_tool_that_was_unregistered_is_returned_and_its_name_is_free():
+def test_unregister_returns_the_tool_and_frees_its_name():
     a, b = named("a"), named("b")
     registry = ToolRegistry(a, b)
     assert registry.unregister("a") is a
@@ -150,7 +150,7 @@ def test_a_tool_that_was_unregistered_is_returned_and_its_name_is_free():
     assert registry.list() == [b, again]
 
 
-def test_to_unregister_what_is_not_there_is_refused_with_the_nearest_name():
+def test_unregistering_an_unknown_name_raises_with_the_nearest_name():
     registry = ToolRegistry(named("get_weather"), named("add"))
     with pytest.raises(RegistrationError) as caught:
         registry.unregister("get_wether")
@@ -160,24 +160,24 @@ def test_to_unregister_what_is_not_there_is_refused_with_the_nearest_name():
     assert len(registry) == 2
 
 
-async def test_a_call_that_has_begun_keeps_a_tool_that_is_unregistered_meanwhile():
-    begun, go_on = asyncio.Event(), asyncio.Event()
+async def test_a_running_call_continues_after_its_tool_is_unregistered():
+    begun, proceed = asyncio.Event(), asyncio.Event()
 
     async def slow(arguments):
         begun.set()
-        await go_on.wait()
+        await proceed.wait()
         return "done"
 
     registry = ToolRegistry(named("slow", slow))
     call = asyncio.create_task(registry.execute("slow", {}))
     await begun.wait()
     registry.unregister("slow")
-    go_on.set()
+    proceed.set()
     assert await call == "done"
     assert "slow" not in registry
 
 
-def test_threads_may_register_at_the_same_time_and_of_one_name_one_wins():
+def test_concurrent_registrations_of_one_name_succeed_exactly_once():
     names = [f"t{number}" for number in range(200)]
     contests = [[named(name) for name in names] for _ in range(4)]
     for each in contests[1:] + contests[:1]:
@@ -204,15 +204,15 @@ def test_threads_may_register_at_the_same_time_and_of_one_name_one_wins():
     assert (won, sorted(registry.names)) == (200, sorted(names))
 
 
-async def test_execute_returns_the_tools_own_value(recorder):
+async def test_execute_returns_the_tools_own_value(new_recorder):
     value = ToolOutput({"a": 1}, details=object())
-    tool = recorder(returns=value)
+    tool = new_recorder(returns=value)
     assert await ToolRegistry(tool.tool).execute("f", {"x": 1}) is value
     assert tool.seen == [{"x": 1}]
 
 
-async def test_execute_refuses_arguments_that_do_not_fit_and_runs_nothing(recorder):
-    tool = recorder(parameters={"type": "object", "required": ["x"]})
+async def test_execute_rejects_invalid_arguments_and_runs_nothing(new_recorder):
+    tool = new_recorder(parameters={"type": "object", "required": ["x"]})
     with pytest.raises(ToolError, match="/x is missing"):
         await ToolRegistry(tool.tool).execute("f", {})
     assert tool.seen == []
@@ -226,7 +226,7 @@ async def test_execute_refuses_arguments_that_do_not_fit_and_runs_nothing(record
     ],
     ids=["ValueError", "PermissionError"],
 )
-async def test_execute_raises_a_tools_failure_as_a_tool_error_with_its_cause(raised, kind, message):
+async def test_execute_raises_a_failure_as_a_tool_error_with_its_cause(raised, kind, message):
     def failing(arguments):
         raise raised
 
@@ -236,7 +236,7 @@ async def test_execute_raises_a_tools_failure_as_a_tool_error_with_its_cause(rai
     assert caught.value.__cause__ is raised
 
 
-async def test_execute_tells_a_tools_own_error_and_leaves_the_one_that_was_raised_alone():
+async def test_execute_raises_a_copy_of_a_tool_error_and_leaves_the_original_unchanged():
     own = ToolError(
         "permission", "ask the owner", hint="Ask.", details={"owner": "o", "issues": ("mine",)}
     )
@@ -247,9 +247,9 @@ async def test_execute_tells_a_tools_own_error_and_leaves_the_one_that_was_raise
     registry = ToolRegistry(named("f", failing))
     with pytest.raises(ToolError) as caught:
         await registry.execute("f", {})
-    told = caught.value
-    assert (told.kind, told.message, told.hint) == ("permission", "ask the owner", "Ask.")
-    assert told.details == {
+    error = caught.value
+    assert (error.kind, error.message, error.hint) == ("permission", "ask the owner", "Ask.")
+    assert error.details == {
         "expected_schema": None,
         "issues": ("mine",),
         "available_tools": ("f",),
@@ -266,9 +266,9 @@ async def test_execute_tells_a_tools_own_error_and_leaves_the_one_that_was_raise
         ("f", [], "validation", {"required": ["x"]}, []),
         ("f", {"x": 1}, "execution", {"required": ["x"]}, []),
     ],
-    ids=["unknown", "a wrong argument", "no object", "failed"],
+    ids=["unknown", "invalid argument", "no object", "failed"],
 )
-async def test_each_error_of_execute_has_the_schema_the_issues_and_the_names(
+async def test_every_error_of_execute_has_the_schema_the_issues_and_the_tool_names(
     name, arguments, kind, schema, issues
 ):
     def failing(arguments):
@@ -283,7 +283,7 @@ async def test_each_error_of_execute_has_the_schema_the_issues_and_the_names(
     assert details["available_tools"] == ("f", "other")
 
 
-async def test_an_extended_copy_has_the_further_tools_last_and_runs_them():
+async def test_an_extended_copy_has_the_additional_tools_last_and_can_run_them():
     more = named("more", lambda arguments: "more")
     registry = ToolRegistry(named("a"), named("b"))
     extended = registry.extended(more)
@@ -294,19 +294,19 @@ async def test_an_extended_copy_has_the_further_tools_last_and_runs_them():
     assert (result.output, result.status) == ("more", "completed")
 
 
-def test_a_registered_tool_precedes_an_added_one_of_the_same_name():
+def test_a_registered_tool_takes_precedence_over_an_added_tool_of_the_same_name():
     own = named("more")
     registry = ToolRegistry(own)
     assert registry.extended(named("more")).list() == [own]
 
 
-def test_a_registry_can_be_iterated_and_is_true_when_empty():
+def test_a_registry_is_iterable_and_an_empty_one_is_true():
     a, b = named("a"), named("b")
     assert [*ToolRegistry(a, b)] == [a, b]
     assert (bool(ToolRegistry()), len(ToolRegistry())) == (True, 0)
 
 
-def test_tools_are_found_by_category_and_tag_and_the_model_sees_neither():
+def test_tools_are_found_by_category_and_tag_and_neither_is_shown_to_the_model():
     ferry = tool(name="ferry", category="travel", tags=["sea", "slow"])(lambda: None)
     train = Tool("train", execute=lambda arguments: None, category="travel", tags=["rail"])
     fish = Tool("fish", execute=lambda arguments: None, category="food", tags=["sea"])
@@ -320,7 +320,7 @@ def test_tools_are_found_by_category_and_tag_and_the_model_sees_neither():
         assert not [word for word in ("travel", "food", "sea", "slow", "rail") if word in shown]
 
 
-def test_the_description_follows_each_change():
+def test_the_description_is_updated_after_each_change():
     registry = ToolRegistry(named("a"))
     first = registry.described()
     assert registry.described() is first
@@ -330,6 +330,6 @@ def test_the_description_follows_each_change():
     assert json.loads(registry.described())["name"] == "b"
 
 
-async def test_names_of_arguments_that_are_no_text_are_refused():
+async def test_argument_names_that_are_not_text_raise_an_error():
     with pytest.raises(ToolError, match="names of arguments must be text"):
         await ToolRegistry(named("a")).execute("a", {1: 2})

@@ -9,8 +9,7 @@ def named(name, execute=lambda arguments: None, parameters=None):
 
 @pytest.fixture(scope="module")
 def ten_thousand():
-    """Tools of a hundred groups; their schemas, which take by far the most time, were compiled
-    before."""
+    """Return tools in a hundred groups, with precompiled schemas to save time."""
     compiled = named("any").schema
     tools = [named(f"server{number % 100}.tool{number}") for number in range(10_000)]
     for each in tools:
@@ -18,7 +17,7 @@ def ten_thousand():
     return tools
 
 
-def test_tools_are_listed_in_the_order_they_were_registered():
+def test_tools_are_listed_in_registration_order():
     b, a = named("b"), named("a")
     registry = ToolRegistry(b)
     registry.register(a)
@@ -28,17 +27,17 @@ def test_tools_are_listed_in_the_order_they_were_registered():
 
 
 @pytest.mark.parametrize("name", [None, 1, ["a"], {"a": 1}])
-def test_what_is_no_text_is_no_name(name):
+def test_a_value_that_is_not_text_is_not_in_the_registry(name):
     assert name not in ToolRegistry(named("a"))
 
 
-def test_the_list_is_a_copy():
+def test_list_returns_a_copy():
     registry = ToolRegistry(named("a"))
     registry.list().clear()
     assert [each.name for each in registry.list()] == ["a"]
 
 
-def test_ten_thousand_tools_are_registered_and_looked_up(ten_thousand):
+def test_ten_thousand_tools_can_be_registered_and_looked_up(ten_thousand):
     registry = ToolRegistry(*ten_thousand[:5000])
     for each in ten_thousand[5000:]:
         assert each.name not in registry
@@ -61,7 +60,7 @@ def test_ten_thousand_tools_are_registered_and_looked_up(ten_thousand):
         (["zzz"], "There is no tool named \"['zzz']\". Available tools: get_weather, add.", None),
     ],
 )
-def test_an_unknown_tool_is_answered_with_the_nearest_name(asked, message, hint):
+def test_an_unknown_tool_raises_an_error_with_the_nearest_name(asked, message, hint):
     with pytest.raises(ToolError) as caught:
         ToolRegistry(named("get_weather"), named("add")).get(asked)
     error = caught.value
@@ -78,7 +77,7 @@ def test_an_unknown_tool_is_answered_with_the_nearest_name(asked, message, hint)
     [(0, "Available tools: none."), (50, ", t49."), (53, ", t49 and 3 more.")],
     ids=["no tools", "fifty", "more"],
 )
-def test_an_unknown_tool_is_answered_with_at_most_fifty_names(count, ends):
+def test_an_unknown_tool_raises_an_error_with_at_most_fifty_names(count, ends):
     registry = ToolRegistry(*(named(f"t{number}") for number in range(count)))
     with pytest.raises(ToolError) as caught:
         registry.get("nope")
@@ -86,7 +85,7 @@ def test_an_unknown_tool_is_answered_with_at_most_fifty_names(count, ends):
 
 
 @pytest.mark.parametrize("number", [0, 5050, 9999])
-def test_the_nearest_of_ten_thousand_names_is_one_that_begins_alike(ten_thousand, number):
+def test_the_nearest_of_ten_thousand_names_has_the_same_prefix(ten_thousand, number):
     meant = f"server{number % 100}.tool{number}"
     with pytest.raises(ToolError) as caught:
         ToolRegistry(*ten_thousand).get(meant.replace("tool", "tol"))

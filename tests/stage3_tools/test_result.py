@@ -73,7 +73,7 @@ class Breaking(BaseModel):
 
 
 class Array:
-    """As numpy has them."""
+    """Has a `tolist` method, as numpy arrays do."""
 
     def tolist(self):
         return [1]
@@ -139,7 +139,7 @@ LOOP.append(LOOP)
     ],
     ids=lambda value: f"{type(value).__name__}",
 )
-def test_text_and_parts_stay_and_everything_else_becomes_json(value, output):
+def test_text_and_parts_are_unchanged_and_other_values_become_json(value, output):
     assert output_for_model(value) == output
 
 
@@ -164,7 +164,9 @@ def test_text_and_parts_stay_and_everything_else_becomes_json(value, output):
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_json_cannot_hold_is_an_error_that_names_the_type_and_never_a_repr(value, kind):
+def test_a_value_without_a_json_form_raises_an_error_with_its_type_and_without_its_repr(
+    value, kind
+):
     with pytest.raises(ToolError) as caught:
         output_for_model(value)
     assert caught.value.kind == "execution"
@@ -184,9 +186,9 @@ def test_what_json_cannot_hold_is_an_error_that_names_the_type_and_never_a_repr(
         (LOOP, "Circular reference detected (id repeated)"),
         (nested(300), "Maximum serialization depth exceeded"),
     ],
-    ids=["its own code", "circle", "deep"],
+    ids=["serializer raises", "circle", "deep"],
 )
-def test_why_a_value_cannot_be_written_is_for_people(value, why):
+def test_the_reason_why_a_value_cannot_be_written_is_only_in_the_details(value, why):
     with pytest.raises(ToolError) as caught:
         output_for_model(value)
     assert caught.value.details["why"] == why
@@ -198,14 +200,14 @@ def test_why_a_value_cannot_be_written_is_for_people(value, why):
     [itertools.count(), (x for x in [1]), map(str, [1]), iter([1]), zip([1], [2], strict=True)],
     ids=lambda value: type(value).__name__,
 )
-def test_an_iterator_is_refused_unread_because_it_may_never_end(iterator):
+def test_an_iterator_raises_an_error_and_is_not_read(iterator):
     with pytest.raises(ToolError) as caught:
         output_for_model(iterator)
     assert caught.value.details["why"] == "An iterator can be read only once, and may be endless."
     assert next(iterator) is not None
 
 
-def test_an_iterator_inside_a_value_is_a_list_and_never_half_of_one():
+def test_an_iterator_inside_a_value_becomes_a_complete_list_or_an_error():
     assert output_for_model({"lines": (each for each in "ab")}) == '{"lines":["a","b"]}'
     with pytest.raises(ToolError):
         output_for_model({"lines": (each for each in ["a", "\ud800", "b"])})
@@ -217,7 +219,7 @@ def test_an_iterator_inside_a_value_is_a_list_and_never_half_of_one():
 @pytest.mark.parametrize(
     "wrap", [lambda text: text, lambda text: [text, IMAGE]], ids=["alone", "beside a part"]
 )
-def test_text_of_any_class_is_the_text_itself_and_not_how_it_prints_itself(text, wrap):
+def test_subclasses_of_str_become_plain_text(text, wrap):
     output = output_for_model(wrap(text))
     text = output if isinstance(output, str) else output[0].text
     assert (type(text), text) == (str, "yes")
@@ -232,7 +234,7 @@ def test_two_hundred_and_fifty_levels_can_be_written():
     [("x" * 10_000_000, 0.1), ({"x": "x" * 10_000_000}, 3.1), (b"x" * 10_000_000, 3.1)],
     ids=["text", "in a dict", "bytes"],
 )
-def test_large_results_are_copied_a_few_times_at_most_and_text_not_at_all(value, copies):
+def test_large_results_are_copied_only_a_few_times_and_text_is_not_copied(value, copies):
     tracemalloc.start()
     try:
         output_for_model(value)
@@ -242,16 +244,16 @@ def test_large_results_are_copied_a_few_times_at_most_and_text_not_at_all(value,
     assert most < copies * 10_000_000
 
 
-def test_half_a_surrogate_pair_inside_a_value_is_written_as_json_can_write_it():
+def test_an_unpaired_surrogate_inside_a_value_is_written_as_json():
     assert json.loads(output_for_model({"x": "a\ud800"})) == {"x": "a\ud800"}
 
 
-def test_a_result_is_the_message_that_answers_its_call():
+def test_as_message_returns_the_tool_message_of_the_call():
     result = ToolResult("c1", "f", "no", is_error=True, details={"for": "people"})
     assert result.as_message() == Message.tool("no", "c1", is_error=True, name="f")
 
 
-def test_details_are_not_shown_when_a_result_is_printed():
+def test_the_repr_of_a_result_omits_details():
     assert "people" not in repr(ToolResult("c1", "f", "ok", details="people"))
 
 
@@ -290,13 +292,13 @@ CIRCLE.append(CIRCLE)
         ([10**5_000], "list"),
     ],
 )
-def test_details_become_json_values_for_the_journal(details, plain):
+def test_stored_details_are_json_values(details, plain):
     assert stored_details(details) == plain
     assert stored_details(plain) == plain
     json.dumps(plain, allow_nan=False)
 
 
-def test_an_output_has_no_details_unless_they_are_given():
+def test_an_output_has_no_details_by_default():
     assert ToolOutput("a") == ToolOutput("a", None)
 
 
@@ -316,13 +318,13 @@ def test_an_output_has_no_details_unless_they_are_given():
             "\n[The first 0 of 3 characters. Ask for a part of it, if the tool can give one.]",
         ),
     ],
-    ids=["fits", "empty", "one too many", "none"],
+    ids=["fits", "empty", "one above the limit", "none"],
 )
-def test_text_is_cut_where_it_is_too_long_and_says_so(text, most, shown):
+def test_shorten_truncates_long_text_and_adds_a_note(text, most, shown):
     assert shorten(text, most) == shown
 
 
-def test_parts_share_the_limit_and_what_is_text_or_json_is_cut():
+def test_parts_share_the_limit_and_text_and_json_are_truncated():
     parts = (
         TextPart("abc"),
         IMAGE,
@@ -347,12 +349,12 @@ def test_parts_share_the_limit_and_what_is_text_or_json_is_cut():
     )
 
 
-def test_a_part_that_fits_keeps_all_it_has():
+def test_a_part_within_the_limit_is_unchanged():
     part = TextPart("abc", provider_data={"anthropic": {"cache_control": {"type": "ephemeral"}}})
     assert shorten((part,), 3)[0] is part
 
 
-def test_a_message_shows_no_more_than_it_is_allowed_and_the_result_keeps_all():
+def test_a_message_is_truncated_and_the_result_keeps_the_whole_output():
     result = ToolResult("c1", "f", "abcdef")
     assert result.as_message(6) == Message.tool("abcdef", "c1", name="f")
     assert (

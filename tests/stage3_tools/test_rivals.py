@@ -1,4 +1,4 @@
-"""Several processes on one session: here as engines of their own over the same file."""
+"""Tests of several processes that use one session, simulated by engines on the same file."""
 
 import asyncio
 import random
@@ -34,7 +34,7 @@ def reply(text="done", *calls):
     return ChatResponse(Message.assistant(text, made), "tool_calls" if calls else "stop")
 
 
-async def test_of_two_who_ask_at_once_the_one_that_replies_second_is_told(tmp_path):
+async def test_of_two_concurrent_runs_the_slower_one_raises_a_session_conflict(tmp_path):
     asked, answered = asyncio.Event(), asyncio.Event()
 
     async def slow(messages, **settings):
@@ -53,18 +53,18 @@ async def test_of_two_who_ask_at_once_the_one_that_replies_second_is_told(tmp_pa
     answered.set()
     with pytest.raises(SessionConflict, match="continued the session"):
         await first
-    said = [each.text for each in await quick.context_engine.history("s")]
-    assert said == ["One?", "Two?", "done"]
+    texts = [each.text for each in await quick.context_engine.history("s")]
+    assert texts == ["One?", "Two?", "done"]
     for deps in (slow, quick):
         await deps.context_engine.aclose()
 
 
-async def test_nobody_asks_a_model_while_somebody_else_runs_calls(tmp_path):
-    begun, go_on = asyncio.Event(), asyncio.Event()
+async def test_a_second_process_cannot_send_a_request_while_the_first_runs_calls(tmp_path):
+    begun, proceed = asyncio.Event(), asyncio.Event()
 
     async def wait(arguments):
         begun.set()
-        await go_on.wait()
+        await proceed.wait()
 
     async def calls(messages, **settings):
         return reply("", "wait") if len(messages) == 1 else reply()
@@ -77,14 +77,15 @@ async def test_nobody_asks_a_model_while_somebody_else_runs_calls(tmp_path):
     runner = second.context_engine.transcript("s")
     with pytest.raises(SessionConflict, match="have no results yet"):
         await run_turn(RunState(second, runner, OPTIONS))
-    go_on.set()
+    proceed.set()
     assert (await running).reply == "done"
     for deps in (first, second):
         await deps.context_engine.aclose()
 
 
-async def rivals(path, seed):
-    """Three who go on with the same calls at moments of their own; how often each tool ran."""
+async def resume_concurrently(path, seed):
+    """Run three processes that resume the same calls at random times, and check how often each tool
+    ran."""
     chance, ran = random.Random(seed), Counter()
     names = "abcd"[: chance.randint(1, 4)]
     effects = {name: chance.choice(["write", "write", "read", "idempotent"]) for name in names}
@@ -111,9 +112,8 @@ async def rivals(path, seed):
         running.append(asyncio.create_task(run_tool_loop(deps, "s", None, OPTIONS, resume=True)))
     ended = await asyncio.gather(*running, return_exceptions=True)
     assert all(isinstance(each, SessionConflict) or each.status == "completed" for each in ended)
-    last = await run_tool_loop(
-        all_deps[0], "s", None, OPTIONS, resume=True
-    )  # who met each other gave up
+    # A run with a conflict has given up, so one more run resumes the session.
+    last = await run_tool_loop(all_deps[0], "s", None, OPTIONS, resume=True)
     assert last.status == "completed"
     assert (await all_deps[0].context_engine.history("s")).check_history() == []
     assert all(count == 1 for name, count in ran.items() if effects[name] == "write")
@@ -121,17 +121,17 @@ async def rivals(path, seed):
         await deps.context_engine.aclose()
 
 
-async def test_however_rivals_meet_the_history_is_sound_and_no_write_is_run_twice(tmp_path):
+async def test_concurrent_resumes_leave_a_valid_history_and_run_no_write_twice(tmp_path):
     for seed in range(40):
-        await rivals(tmp_path / f"{seed}.db", seed)
+        await resume_concurrently(tmp_path / f"{seed}.db", seed)
 
 
-async def test_what_somebody_says_while_a_tool_runs_stands_behind_its_result(tmp_path):
-    begun, go_on = asyncio.Event(), asyncio.Event()
+async def test_a_message_added_while_a_tool_runs_is_placed_after_its_result(tmp_path):
+    begun, proceed = asyncio.Event(), asyncio.Event()
 
     async def wait(arguments):
         begun.set()
-        await go_on.wait()
+        await proceed.wait()
 
     async def chat(messages, **settings):
         roles = [each.role for each in messages]
@@ -142,13 +142,13 @@ async def test_what_somebody_says_while_a_tool_runs_stands_behind_its_result(tmp
     running = asyncio.create_task(run_tool_loop(deps, "s", "Go.", OPTIONS))
     await begun.wait()
     await deps.context_engine.add_message("s", Message.user("Hurry."))
-    go_on.set()
+    proceed.set()
     assert (await running).reply == "user assistant tool user"
     assert (await deps.context_engine.history("s")).check_history() == []
     await deps.context_engine.aclose()
 
 
-async def test_what_somebody_says_while_a_call_waits_does_not_hide_it(tmp_path):
+async def test_a_message_added_while_a_call_waits_does_not_hide_the_call(tmp_path):
     ran = []
 
     async def chat(messages, **settings):

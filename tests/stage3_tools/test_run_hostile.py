@@ -1,5 +1,5 @@
-"""Runs in a world that stops them at the worst moment, asks from elsewhere, or returns what cannot
-be kept."""
+"""Tests of aborts at the worst time, nested runs, values that cannot be stored, and concurrent
+processes."""
 
 import asyncio
 
@@ -33,8 +33,8 @@ async def problems(made):
     return (await made.context_engine.history("s")).check_history()
 
 
-class Told(MemoryStore):
-    """A store that takes a moment, and says when it writes a reply or a pending call."""
+class SignallingStore(MemoryStore):
+    """A slow store that sets an event when it writes a final reply or a pending approval."""
 
     def __init__(self):
         super().__init__({"s": ()})
@@ -48,19 +48,19 @@ class Told(MemoryStore):
         return await super().append(session_id, *records, expected=expected)
 
 
-async def test_a_stop_that_comes_while_the_reply_is_written_comes_too_late_and_hits_nobody_else(
+async def test_an_abort_while_the_final_reply_is_stored_has_no_effect(
     native,
 ):
-    store = Told()
+    store = SignallingStore()
     result = await run_tool_loop(
         deps([], store=store), "s", "Go.", ToolLoopOptions(dialect=native, abort=store.writing)
     )
     assert (result.status, result.reply) == ("completed", "done")
-    await asyncio.sleep(0)  # the wait of somebody else
+    await asyncio.sleep(0)  # an await that must not be cancelled
 
 
-async def test_a_run_in_a_task_of_its_own_that_is_stopped_too_late_has_its_result(native):
-    store = Told()
+async def test_a_run_in_its_own_task_that_is_aborted_too_late_returns_its_result(native):
+    store = SignallingStore()
     running = asyncio.create_task(
         run_tool_loop(
             deps([], store=store), "s", "Go.", ToolLoopOptions(dialect=native, abort=store.writing)
@@ -70,8 +70,8 @@ async def test_a_run_in_a_task_of_its_own_that_is_stopped_too_late_has_its_resul
     assert running.result().reply == "done"
 
 
-async def test_a_timeout_of_the_caller_hits_the_run_and_nobody_else(native):
-    store = Told()
+async def test_a_timeout_of_the_caller_cancels_only_the_run(native):
+    store = SignallingStore()
     made = deps([], store=store)
     running = asyncio.create_task(store.writing.wait())
 
@@ -87,7 +87,7 @@ async def test_a_timeout_of_the_caller_hits_the_run_and_nobody_else(native):
 
 
 @pytest.mark.parametrize("where", ["before", "decision", "tool_call", "approver"])
-async def test_no_tool_begins_once_the_abort_event_is_set(where, native):
+async def test_no_tool_starts_after_the_abort_event_is_set(where, native):
     abort, acted = asyncio.Event(), []
 
     async def pay(arguments):
@@ -114,7 +114,7 @@ async def test_no_tool_begins_once_the_abort_event_is_set(where, native):
     assert (result.status, acted, await problems(made)) == ("aborted", [], [])
 
 
-async def test_a_tool_in_a_thread_that_asks_in_its_own_session_is_refused_too(native):
+async def test_a_plain_tool_that_uses_its_own_session_gets_an_error(native):
     def ask(arguments):
         return asyncio.run(run_tool_loop(made, "s", "And?", ToolLoopOptions(dialect=native))).reply
 
@@ -128,7 +128,7 @@ async def test_a_tool_in_a_thread_that_asks_in_its_own_session_is_refused_too(na
     "value",
     [JsonPart(object()), JsonPart(float("nan")), TextPart(5), [TextPart("a"), JsonPart({1})]],
 )
-async def test_parts_that_a_history_cannot_keep_are_the_failure_of_their_call_alone(value, native):
+async def test_parts_that_cannot_be_stored_fail_only_their_own_call(value, native):
     async def parts(arguments):
         return value
 
@@ -144,7 +144,7 @@ async def test_parts_that_a_history_cannot_keep_are_the_failure_of_their_call_al
     assert await problems(made) == []
 
 
-async def test_a_write_that_two_processes_resume_at_once_is_run_by_one_of_them(native):
+async def test_a_write_that_two_processes_resume_at_once_runs_once(native):
     store, acted, asked, both = MemoryStore({"s": ()}), [], [], asyncio.Event()
 
     async def act(arguments):

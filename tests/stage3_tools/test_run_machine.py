@@ -1,4 +1,4 @@
-"""Random runs, stopped at random moments in random ways: the history stays paired, and a run can be
+"""Random runs, stopped at random times in random ways: the history stays valid, and a run can be
 resumed."""
 
 import asyncio
@@ -50,14 +50,14 @@ class Plan:
     kind: str
     effect: str
     exclusive: bool
-    verdict: object  # what is said when somebody is asked about the call …
-    review: object  # … and about its result
+    verdict: object  # the answer of the approver …
+    review: object  # … and of the reviewer of its result
 
 
 @dataclass(frozen=True)
 class Stop:
     how: str
-    after: int  # so many iterations of the event loop, events, writes or questions
+    after: int  # number of event loop iterations, events, writes or approvals
     then: int
 
 
@@ -107,7 +107,7 @@ class Store(MemoryStore):
 
 
 class World:
-    """Tools and what they did, across all runs of one session."""
+    """The tools of all runs of one session, and a record of their calls."""
 
     def __init__(self, script, knobs):
         self.script, self.knobs, self.turn = script, knobs, 0
@@ -182,7 +182,7 @@ class World:
         if self.turn == len(self.script):
             return ChatResponse(message=Message.assistant("done"), finish_reason="stop")
         calls = [
-            ToolCall(f"c{place % 3}", f"t{self.turn}-{place}", "{}")  # some ids are there twice
+            ToolCall(f"c{place % 3}", f"t{self.turn}-{place}", "{}")  # some ids are repeated
             for place in range(len(self.script[self.turn]))
         ]
         self.turn += 1
@@ -191,7 +191,8 @@ class World:
         )
 
     def options(self, stop=None):
-        """How a run goes; without `stop` it is one that goes on later, and everybody consents."""
+        """Return the options of a run; without `stop`, those of a resumed run that approves every
+        call."""
         asker, first, knobs = Asker(self, stop), stop is not None, self.knobs
         return ToolLoopOptions(
             dialect=ManyCalls(),
@@ -206,7 +207,7 @@ class World:
 
 
 class Asker:
-    """Who is asked and told; raises LookupError when it is its turn to."""
+    """The approver, reviewer and listener; raises LookupError at the planned call."""
 
     def __init__(self, world, stop):
         self.world, self.stop, self.asked = world, stop, Counter()
@@ -232,9 +233,9 @@ class Asker:
             raise LookupError("approver")
         if verdict == "slowly":
             await asyncio.sleep(0)
-        said = {"later": Later(), "always": Always(), "reject": Reject("no")}
-        said |= {"edit": Edit({"x": 1}), "edit badly": Edit({2: 1})}
-        return said.get(verdict, True)
+        answers = {"later": Later(), "always": Always(), "reject": Reject("no")}
+        answers |= {"edit": Edit({"x": 1}), "edit badly": Edit({2: 1})}
+        return answers.get(verdict, True)
 
     def review(self, request):
         self.count("reviewer")
@@ -258,16 +259,15 @@ async def stopped_run(world, engine, stop):
     if not world.task.cancelled() and (error := world.task.exception()):
         assert isinstance(error, LookupError | OSError), repr(error)
         return "raised"
-    assert (
-        world.task.cancelled() == world.cancelled
-    )  # who cancels is obeyed, and nobody else is cancelled
+    # The task is cancelled exactly if it was cancelled from outside.
+    assert world.task.cancelled() == world.cancelled
     if world.cancelled:
         return "cancelled"
     return world.task.result().status
 
 
 def check(history, world):
-    """Each call has one result, in order, which says what is true."""
+    """Check that each call has one result, in order, with a correct status."""
     assert history.check_history() == []
     for index, message in enumerate(history):
         results = history.range(index + 1, index + 1 + len(message.tool_calls))
@@ -288,7 +288,7 @@ def check_result(plan, acted, result):
     if plan.effect != "write":
         assert MAY_HAVE_HAPPENED not in result.text
     elif plan.kind.startswith("thread"):
-        pass  # whether it has acted by now, nobody knows
+        pass  # it is unknown whether the thread has run
     elif not result.is_error:
         assert acted == 1
     elif acted and plan.kind != "names its failure" and '"result_rejected"' not in result.text:
@@ -338,12 +338,12 @@ def clean(main):
 
 @settings(max_examples=150)
 @given(scripts, settings_of_runs, stops, st.integers(0, 5))
-def test_a_run_leaves_a_paired_history_however_it_is_stopped(script, knobs, stop, slow):
+def test_a_run_leaves_a_valid_history_regardless_of_how_it_stops(script, knobs, stop, slow):
     fails_at = stop.after + 1 if stop.how == "store" else None
     clean(play(script, knobs, stop, Store(slow, fails_at)))
 
 
 @settings(max_examples=25)
 @given(scripts, settings_of_runs, stops)
-def test_the_same_holds_for_a_store_that_writes_in_a_thread(script, knobs, stop):
+def test_a_run_with_a_store_in_a_thread_leaves_a_valid_history(script, knobs, stop):
     clean(play(script, knobs, replace(stop, after=stop.after * 20), SqliteStore(":memory:")))

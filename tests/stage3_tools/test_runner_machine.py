@@ -1,5 +1,4 @@
-"""Random runs of a runner, with random things done in its body: nothing is lost, nothing runs
-twice, all is sound."""
+"""Random use of a runner: nothing is lost, nothing runs twice, and the history stays valid."""
 
 import asyncio
 import gc
@@ -39,7 +38,7 @@ class Way:
     mode: str
     streams: bool
     most: int | None
-    raises: tuple[str, int]  # which callback, and at which call of it
+    raises: tuple[str, int]  # the name of the callback, and the number of its call
 
 
 actions = st.lists(st.sampled_from(EDITS * 2 + EARLY * 2 + READS * 2 + LEAVES), max_size=3)
@@ -55,16 +54,16 @@ ways = st.builds(
 )
 
 
-class Left(Exception):
-    """What a consumer raises."""
+class ConsumerLeft(Exception):
+    """The exception that a consumer raises."""
 
 
 class World:
-    """A model, its tools, a runner, and whoever iterates over it."""
+    """A model, its tools, a runner and its consumer."""
 
     def __init__(self, way, script, plans):
         self.way, self.plans = way, plans
-        self.acted, self.told, self.pushed, self.yielded = Counter(), Counter(), [], []
+        self.acted, self.notified, self.pushed, self.yielded = Counter(), Counter(), [], []
         self.over, self.left, self.items = False, False, 0
         store = SqliteStore(":memory:") if way.mode == "sqlite" else None
         self.engine = ContextEngine(store=store)
@@ -72,7 +71,7 @@ class World:
         self.kinds = {
             f"{turn}-{place}": kind for turn, kinds in turns for place, kind in enumerate(kinds)
         }
-        model = ScriptedModel([*self.replies(script), *[self.says(n) for n in range(40)]])
+        model = ScriptedModel([*self.replies(script), *[self.answer(n) for n in range(40)]])
         gateway = Gateway("openai:m", transport=model, max_retries=0)
         self.deps = ToolLoopDeps(
             gateway.chat,
@@ -95,7 +94,7 @@ class World:
                 ]
                 yield Message.assistant("", calls)
 
-    def says(self, n):
+    def answer(self, n):
         return (
             json.dumps({"tool": None, "reply": f"done {n}"})
             if self.way.dialect == "prompt"
@@ -113,9 +112,9 @@ class World:
             raise ValueError("no")
         return "ok"
 
-    def hear(self, what):
-        self.told[what] += 1
-        if self.way.raises == (what, self.told[what]):
+    def notify(self, what):
+        self.notified[what] += 1
+        if self.way.raises == (what, self.notified[what]):
             raise LookupError(what)
 
     async def begin(self):
@@ -125,13 +124,12 @@ class World:
             self.deps,
             RunnerParams(messages=[Message.user("Go.")], session_id=session, dialect=dialect),
             max_iterations=self.way.most,
-            on_iteration=lambda number, response: self.hear("iteration"),
-            on_tool_call=lambda call: self.hear("call"),
-            on_tool_result=lambda result: self.hear("result"),
+            on_iteration=lambda number, response: self.notify("iteration"),
+            on_tool_call=lambda call: self.notify("call"),
+            on_tool_result=lambda result: self.notify("result"),
         )
 
-    # ---- looking
-    # ------------------------------------------------------------------------------------------
+    # ---- checks
 
     async def history(self):
         if self.way.mode != "messages":
@@ -139,40 +137,39 @@ class World:
         return MessageHistory(self.runner.params.messages)
 
     async def look(self):
-        """Whatever a consumer may rely on whenever it may look."""
+        """Check everything that must hold at any time."""
         history = await self.history()
         assert history.check_history() == []
-        said = [each.text for each in history if each.text.startswith("pushed")]
-        assert said == self.pushed[: len(said)]
+        stored_pushes = [each.text for each in history if each.text.startswith("pushed")]
+        assert stored_pushes == self.pushed[: len(stored_pushes)]
         assert max(self.acted.values(), default=0) <= 1
         assert [
             each.text for each in self.runner.params.messages if each.text.startswith("pushed")
         ] == self.pushed
-        return said
+        return stored_pushes
 
     async def look_at_the_end(self):
-        said = await self.look()
+        stored_pushes = await self.look()
         history = await self.history()
-        kept = [self.essence(each) for each in history if each.role == "assistant"]
+        stored_replies = [self.essence(each) for each in history if each.role == "assistant"]
         must = [each for each in self.yielded[: None if self.over else -1] if each is not None]
-        left = iter(kept)
-        assert all(any(each == other for other in left) for each in must), (must, kept)
-        assert len(kept) == len({*kept})  # no reply is there twice
+        left = iter(stored_replies)
+        assert all(any(each == other for other in left) for each in must), (must, stored_replies)
+        assert len(stored_replies) == len({*stored_replies})  # no reply is stored twice
         if self.over and self.way.most != 0:
-            assert said == self.pushed
-            assert self.essence((await self.runner.done()).message) == kept[-1]
+            assert stored_pushes == self.pushed
+            assert self.essence((await self.runner.done()).message) == stored_replies[-1]
             assert self.items == self.runner.iteration_count
 
     def essence(self, message):
-        """A reply, as far as it tells it from the others."""
+        """Return what distinguishes a reply from the others."""
         return message.text or tuple(json.loads(each.arguments)["x"] for each in message.tool_calls)
 
-    # ---- doing
-    # --------------------------------------------------------------------------------------------
+    # ---- actions
 
     async def do(self, action, item):
         if action in EARLY:
-            with suppress(LookupError):  # what a callback raises is no reason to leave
+            with suppress(LookupError):  # an exception of a callback does not end the iteration
                 await self.early(action)
         elif action in READS and isinstance(item, MessageStream):
             if action == "read":
@@ -181,7 +178,7 @@ class World:
                 await anext(item.events(), None)
         elif action in LEAVES:
             self.left = True
-            raise Left
+            raise ConsumerLeft
         else:
             self.edit(action)
         await self.look()
@@ -225,9 +222,9 @@ class World:
             )
 
     async def iterate(self):
-        """Iterate, and again after each failure, until all is over or the consumer leaves."""
+        """Iterate, also after each failure, until the run ends or the consumer leaves."""
         while not self.over and not self.left:
-            with suppress(GatewayError, LookupError, Left):
+            with suppress(GatewayError, LookupError, ConsumerLeft):
                 async for item in self.runner:
                     await self.see(item)
                 self.over = True
@@ -242,7 +239,7 @@ class World:
 
     async def play(self, before):
         await self.begin()
-        with suppress(Left, LookupError):
+        with suppress(ConsumerLeft, LookupError):
             for action in before:
                 await self.do(action, None)
         async with asyncio.timeout(10):
@@ -260,7 +257,7 @@ def clean(main):
         )
         await main
         for _ in range(3):
-            await asyncio.sleep(0)  # generators that were left are closed
+            await asyncio.sleep(0)  # abandoned generators are closed
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
     asyncio.run(watched())
@@ -270,7 +267,5 @@ def clean(main):
 
 @settings(max_examples=120)
 @given(ways, st.lists(rounds, max_size=4), actions, st.lists(actions, max_size=6))
-def test_whatever_a_consumer_does_nothing_is_lost_and_nothing_runs_twice(
-    way, script, before, plans
-):
+def test_random_use_of_a_runner_loses_nothing_and_runs_nothing_twice(way, script, before, plans):
     clean(World(way, script, plans).play(before))

@@ -1,5 +1,5 @@
-"""A program that ends while a run writes: `asyncio.run` cancels all its tasks, also those that
-write to a store."""
+"""Tests of programs that end during a run: `asyncio.run` cancels all tasks, including writes to a
+store."""
 
 import asyncio
 import gc
@@ -26,7 +26,7 @@ LONG = "x" * 600
 
 
 class Suspending(MemoryStore):
-    """A store in memory that waits before and after it writes, as a database does."""
+    """A store in memory that suspends before and after each write, as a database does."""
 
     async def append(self, session_id, *records, expected=None):
         await asyncio.sleep(0)
@@ -36,7 +36,7 @@ class Suspending(MemoryStore):
 
 
 class Signalling(SqliteStore):
-    """A file whose store sets an event when an append begins or ends."""
+    """A store in a file that sets an event when an append begins or ends."""
 
     def __init__(self, path, at):
         super().__init__(path)
@@ -55,7 +55,7 @@ class Signalling(SqliteStore):
 
 
 class Program:
-    """Runs of one session, and what its tools did."""
+    """Runs of one session, and a record of their tool calls."""
 
     def __init__(self):
         self.acted, self.sent = Counter(), []
@@ -85,7 +85,7 @@ class Program:
         await run_tool_loop(deps, "s", question, OPTIONS, resume=question is None)
 
     async def check(self, store):
-        """The history is paired when the program has ended, and after it was resumed."""
+        """Check that the history is valid after the program ends and after it is resumed."""
         engine = ContextEngine(store=store)
         before = await engine.history("s")
         assert before.check_history() == []
@@ -104,7 +104,7 @@ class Program:
 
 @pytest.mark.parametrize("cancelled_before", [None, 2])
 def test_a_program_that_ends_at_any_step_leaves_one_result_for_each_call(cancelled_before):
-    """With a number, the run itself was cancelled so many steps before all tasks are."""
+    """With a number, the run is cancelled this many steps before all tasks are cancelled."""
     ended = False
     for steps in count(2):
         store, program = Suspending({"s": ()}), Program()
@@ -129,8 +129,8 @@ def test_a_program_that_ends_at_any_step_leaves_one_result_for_each_call(cancell
     gc.collect(1)
 
 
-def test_so_does_a_program_that_ends_while_it_writes_to_a_file(tmp_path):
-    for at in count(2):  # the question is the first to be written
+def test_a_program_that_ends_while_it_writes_to_a_file_leaves_one_result_for_each_call(tmp_path):
+    for at in count(2):  # the question is written first
         program, path = Program(), tmp_path / f"{at}.db"
 
         async def main(at=at, program=program, path=path):
@@ -156,8 +156,7 @@ def test_so_does_a_program_that_ends_while_it_writes_to_a_file(tmp_path):
     gc.collect(1)
 
 
-# ---- histories that hold two results for one call
-# -----------------------------------------------------------
+# ---- histories with two results for one call
 
 
 def result(call_id, text):
@@ -179,7 +178,7 @@ TWICE = [
 
 
 @pytest.mark.parametrize("question", [None, "And now?"])
-async def test_a_resumed_run_repairs_them(question):
+async def test_a_resumed_run_removes_duplicate_results(question):
     store, program = MemoryStore({"s": TWICE}), Program()
     engine = ContextEngine(store=store)
     assert (await engine.history("s")).check_history() == ["2 results for one call: a"]
@@ -190,7 +189,7 @@ async def test_a_resumed_run_repairs_them(question):
     assert [each.text for each in history.by_role("tool")][:2] == ["first", "other"]
 
 
-async def test_a_request_never_sends_them():
+async def test_a_request_omits_duplicate_results():
     store, program = MemoryStore({"s": TWICE}), Program()
     await program.run(store, "And now?")
     assert [each.text for each in program.sent[0]] == ["Go.", "", "first", "other", "And now?"]
@@ -199,7 +198,7 @@ async def test_a_request_never_sends_them():
     ]
 
 
-async def test_a_second_result_does_not_stand_for_one_that_is_missing():
+async def test_a_duplicate_result_does_not_replace_a_missing_result():
     store, program = MemoryStore({"s": [*TWICE[:4], result("a", "second")]}), Program()
     await program.run(store, None)
     assert [each.text for each in program.sent[0]] == ["Go.", "", "first", "done"]
@@ -207,7 +206,7 @@ async def test_a_second_result_does_not_stand_for_one_that_is_missing():
     assert (await ContextEngine(store=store).history("s")).check_history() == []
 
 
-async def test_calls_that_another_run_is_answering_are_left_open_by_the_repair():
+async def test_the_repair_leaves_open_calls_of_another_run_open():
     store = MemoryStore({"s": [*TWICE, calling("c")]})
     transcript = ContextEngine(store=store).transcript("s")
     await transcript.repair_closed_exchanges()

@@ -13,7 +13,7 @@ def nothing(arguments):
 
 
 class Counter:
-    """What tools may be made of besides functions."""
+    """A callable object."""
 
     def __init__(self):
         self.total = 0
@@ -22,16 +22,16 @@ class Counter:
         return self.total
 
 
-class Holding:
-    """A plain function that blocks its thread until it is let go."""
+class Blocking:
+    """A plain function that blocks its thread until it is released."""
 
     def __init__(self):
-        self.let_go = threading.Event()
+        self.released = threading.Event()
         self.thread = None
 
     def __call__(self, arguments):
         self.thread = threading.current_thread()
-        return self.let_go.wait(5)
+        return self.released.wait(5)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ class Holding:
     ],
     ids=lambda value: ascii(value)[:40] if isinstance(value, dict) else "",
 )
-def test_what_cannot_work_is_refused_at_once_and_in_words(given, says):
+def test_invalid_settings_raise_a_registration_error(given, says):
     with pytest.raises(RegistrationError) as caught:
         Tool(**{"name": "f", "description": "", "parameters": None, "execute": nothing, **given})
     assert says in str(caught.value)
@@ -82,7 +82,7 @@ def test_what_cannot_work_is_refused_at_once_and_in_words(given, says):
 @pytest.mark.parametrize(
     "name", ["get_weather", "math.sum", "../../etc/passwd", "天气", "a b", "x" * 256]
 )
-def test_any_printable_name_will_do(name):
+def test_any_printable_name_is_valid(name):
     assert ToolRegistry(Tool(name, "", None, nothing)).get(name).name == name
 
 
@@ -107,12 +107,12 @@ def test_any_printable_name_will_do(name):
         "boolean",
     ],
 )
-def test_parameters_that_are_no_schema_of_an_object_are_refused_by_name(parameters):
+def test_parameters_that_are_not_an_object_schema_raise_an_error_with_the_name(parameters):
     with pytest.raises(RegistrationError, match=r"^f: "):
         _ = Tool("f", "", parameters, nothing).schema
 
 
-def test_no_parameters_check_nothing():
+def test_without_parameters_any_arguments_are_valid():
     assert Tool("f", "", None, nothing).schema.issues({"any": ["thing"]}) == ()
 
 
@@ -125,29 +125,29 @@ def test_no_parameters_check_nothing():
     ],
     ids=["object", "partial", "plain function that gives an awaitable"],
 )
-async def test_whatever_is_awaitable_is_awaited(execute):
+async def test_every_awaitable_result_is_awaited(execute):
     assert await invoke(Tool("f", "", None, execute), {}) == 0
 
 
-async def test_a_plain_function_blocks_its_thread_and_not_the_event_loop():
-    holding = Holding()
-    running = asyncio.create_task(invoke(Tool("f", "", None, holding), {}))
+async def test_a_plain_function_does_not_block_the_event_loop():
+    blocking = Blocking()
+    running = asyncio.create_task(invoke(Tool("f", "", None, blocking), {}))
     for _ in range(50):
-        await asyncio.sleep(0)  # the loop goes round while the tool waits
+        await asyncio.sleep(0)  # the event loop runs while the tool blocks
     assert not running.done()
-    holding.let_go.set()
+    blocking.released.set()
     assert await running is True
-    assert holding.thread is not threading.main_thread()
+    assert blocking.thread is not threading.main_thread()
 
 
-async def test_an_async_function_runs_in_the_event_loop_itself():
+async def test_an_async_function_runs_in_the_thread_of_the_event_loop():
     async def where(arguments):
         return threading.current_thread()
 
     assert await invoke(Tool("f", "", None, where), {}) is threading.main_thread()
 
 
-async def test_a_tool_that_takes_too_long_is_told_with_its_limit():
+async def test_a_tool_that_exceeds_its_timeout_raises_an_error_with_the_limit():
     async def forever(arguments):
         await asyncio.Event().wait()
 
@@ -161,17 +161,17 @@ async def test_a_tool_that_takes_too_long_is_told_with_its_limit():
     )
 
 
-async def test_a_blocking_tool_is_not_waited_for_longer_than_its_timeout():
-    holding = Holding()
+async def test_a_blocking_tool_ends_at_its_timeout():
+    blocking = Blocking()
     try:
         with pytest.raises(ToolError, match=r"f took longer than 0\.01 s\."):
-            await invoke(Tool("f", "", None, holding, timeout=0.01), {})
+            await invoke(Tool("f", "", None, blocking, timeout=0.01), {})
     finally:
-        holding.let_go.set()
+        blocking.released.set()
 
 
 @pytest.mark.parametrize("plain", [True, False], ids=["plain", "async"])
-async def test_a_timeout_of_the_tools_own_stays_its_own(plain):
+async def test_a_timeout_error_raised_by_the_tool_is_unchanged(plain):
     def raising(arguments):
         raise TimeoutError("the printer")
 
@@ -182,12 +182,12 @@ async def test_a_timeout_of_the_tools_own_stays_its_own(plain):
         await invoke(Tool("f", "", None, raising if plain else waiting), {})
 
 
-async def test_a_stop_iteration_in_a_plain_tool_is_its_failure_and_not_a_wait_for_the_timeout():
+async def test_a_stop_iteration_in_a_plain_tool_fails_at_once():
     with pytest.raises(RuntimeError):
         await invoke(Tool("f", "", None, lambda arguments: next(iter([])), timeout=0.05), {})
 
 
-def test_all_that_may_be_said_of_a_tool_is_kept():
+def test_a_tool_keeps_all_its_settings():
     given = {
         "parse": int,
         "effect": "idempotent",
@@ -207,8 +207,7 @@ def test_all_that_may_be_said_of_a_tool_is_kept():
     )
 
 
-# ---- who is given a context
-# -----------------------------------------------------------------------------
+# ---- context parameters
 
 
 def annotated(arguments, anything: ToolContext = None):
@@ -230,13 +229,13 @@ class Method:
         return type(context).__name__
 
 
-def told(arguments, context, more=1):
+def with_context(arguments, context, more=1):
     return type(context).__name__
 
 
-@functools.wraps(told)
+@functools.wraps(with_context)
 def wrapped(*arguments):
-    return told(*arguments)
+    return with_context(*arguments)
 
 
 @pytest.mark.parametrize(
@@ -244,9 +243,9 @@ def wrapped(*arguments):
     [
         annotated,
         quoted,
-        told,
+        with_context,
         wrapped,
-        functools.partial(told, more=2),
+        functools.partial(with_context, more=2),
         Method(),
         Method().method,
         Method().waiting,
@@ -266,7 +265,7 @@ def wrapped(*arguments):
         "named with default",
     ],
 )
-async def test_a_second_parameter_is_given_a_context_where_it_is_meant_for_one(execute):
+async def test_a_second_parameter_for_a_context_receives_it(execute):
     assert await invoke(Tool("f", "", None, execute), {}) == "ToolContext"
 
 
@@ -278,7 +277,7 @@ async def test_a_second_parameter_is_given_a_context_where_it_is_meant_for_one(e
         (lambda arguments, *more: len(more), 0),
         (lambda arguments, **more: len(more), 0),
         (lambda arguments, *, context=None: context, None),
-        (functools.partial(told, context=1), "int"),
+        (functools.partial(with_context, context=1), "int"),
         (functools.partial(lambda a, b: (a, b), 7), (7, {})),
         (len, 0),
         (sorted, []),
@@ -291,15 +290,15 @@ async def test_a_second_parameter_is_given_a_context_where_it_is_meant_for_one(e
         "*more",
         "**more",
         "by keyword",
-        "has one",
+        "bound context",
         "first is bound",
         "builtin",
-        "C",
+        "C function",
         "class",
-        "only one",
+        "single parameter",
     ],
 )
-async def test_nothing_else_is_given_one(execute, value):
+async def test_functions_without_a_context_parameter_receive_no_context(execute, value):
     assert await invoke(Tool("f", "", None, execute), {}) == value
 
 
@@ -318,7 +317,7 @@ def third(arguments, more=1, anything: ToolContext = None): ...
         by_keyword,
         first,
         third,
-        functools.partial(told, arguments={}),
+        functools.partial(with_context, arguments={}),
     ],
     ids=[
         "none",
@@ -331,7 +330,7 @@ def third(arguments, more=1, anything: ToolContext = None): ...
         "all bound",
     ],
 )
-def test_a_function_that_cannot_be_given_what_it_wants_is_refused(execute):
+def test_a_function_with_an_unsupported_signature_raises_an_error(execute):
     with pytest.raises(
         RegistrationError, match="it must take one dict of arguments, or that and a ToolContext"
     ):
@@ -350,7 +349,7 @@ OF_CITY = {"type": "object", "properties": {"city": {"type": "string"}}}
     ("execute", "names"),
     [(of_one_city, "city"), (of_days, "city, days"), (of_city_and_context, "city, context")],
 )
-def test_a_function_of_named_arguments_is_refused_with_the_decorator_as_the_fix(execute, names):
+def test_a_function_of_named_arguments_raises_an_error_that_suggests_the_decorator(execute, names):
     with pytest.raises(RegistrationError) as caught:
         Tool("w", parameters=OF_CITY, execute=execute)
     assert str(caught.value) == (
@@ -359,7 +358,7 @@ def test_a_function_of_named_arguments_is_refused_with_the_decorator_as_the_fix(
     )
 
 
-def test_a_second_parameter_of_another_type_is_not_for_a_context():
+def test_a_second_parameter_of_another_type_is_not_a_context():
     with pytest.raises(RegistrationError, match="w: execute takes the parameters city, days;"):
         Tool(name="w", execute=of_days)
     with pytest.raises(RegistrationError, match=r"w: execute takes the parameters \(none\);"):
@@ -367,14 +366,14 @@ def test_a_second_parameter_of_another_type_is_not_for_a_context():
 
 
 @pytest.mark.parametrize("name", ["arguments", "args"])
-async def test_the_usual_names_of_the_dict_may_also_be_properties(name):
+async def test_arguments_and_args_may_also_be_property_names(name):
     execute = eval(f"lambda {name}: {name}")
     schema = {"type": "object", "properties": {name: {"type": "string"}}}
     made = Tool("w", parameters=schema, execute=execute)
     assert await invoke(made, {name: "x"}) == {name: "x"}
 
 
-async def test_a_parameter_may_have_any_name_if_parse_makes_its_value():
+async def test_with_parse_the_parameter_may_have_any_name():
     made = Tool("w", parameters=OF_CITY, execute=lambda city: city, parse=lambda given: given)
     assert await invoke(made, "Rome") == "Rome"
 
@@ -405,7 +404,7 @@ class Yields:
     [yields, yields_later, functools.partial(yields), Yields(), Yields().__call__],
     ids=["plain", "async", "partial", "object", "method"],
 )
-def test_a_generator_is_refused_with_what_to_do_instead(execute):
+def test_a_generator_raises_an_error_with_advice(execute):
     with pytest.raises(RegistrationError) as caught:
         Tool("f", "", None, execute)
     assert str(caught.value) == (
@@ -414,7 +413,7 @@ def test_a_generator_is_refused_with_what_to_do_instead(execute):
 
 
 @pytest.mark.parametrize("name", ["parse", "needs_approval"])
-def test_an_async_function_that_nobody_would_await_is_refused(name):
+def test_an_async_function_for_parse_or_needs_approval_raises_an_error(name):
     async def later(arguments): ...
 
     with pytest.raises(RegistrationError, match=f"f: {name} is an async function"):

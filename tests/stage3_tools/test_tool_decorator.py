@@ -73,7 +73,7 @@ def test_a_decorated_function_is_a_tool_with_its_name_and_docstring():
     }
 
 
-def test_what_the_decorator_is_told_wins_over_the_function():
+def test_arguments_of_the_decorator_take_precedence_over_the_function():
     @tool(name="weather", description="", effect="read", timeout=2)
     def get_weather(city: str) -> str:
         """Tell the weather."""
@@ -82,8 +82,8 @@ def test_what_the_decorator_is_told_wins_over_the_function():
     assert (get_weather.effect, get_weather.timeout) == ("read", 2)
 
 
-def test_the_rest_of_what_is_said_goes_to_the_tool():
-    said = {
+def test_other_arguments_of_the_decorator_become_settings_of_the_tool():
+    settings = {
         "retry": Retry(2, 0.5),
         "needs_approval": True,
         "exclusive": True,
@@ -91,13 +91,13 @@ def test_the_rest_of_what_is_said_goes_to_the_tool():
         "tags": ("sea",),
     }
 
-    @tool(effect="read", **said)
+    @tool(effect="read", **settings)
     def f(): ...
 
-    assert {each: getattr(f, each) for each in said} == said
+    assert {each: getattr(f, each) for each in settings} == settings
 
 
-async def test_plain_and_async_functions_are_run_alike():
+async def test_plain_and_async_functions_give_the_same_result():
     @tool
     def plain(a: int, b: int = 2):
         return a, b
@@ -109,7 +109,7 @@ async def test_plain_and_async_functions_are_run_alike():
     assert [await invoke(each, {"a": 1}) for each in (plain, waiting)] == [(1, 2), (1, 2)]
 
 
-async def test_a_function_gets_the_types_of_its_signature():
+async def test_a_function_receives_the_types_of_its_signature():
     @tool
     def weekday(day: dt.date):
         return day.strftime("%Y")
@@ -117,7 +117,7 @@ async def test_a_function_gets_the_types_of_its_signature():
     assert await ToolRegistry(weekday).execute("weekday", {"day": "2024-01-02"}) == "2024"
 
 
-async def test_a_method_keeps_its_object_and_takes_no_self_from_the_model():
+async def test_a_bound_method_keeps_its_object_and_self_is_not_a_parameter():
     counter = Counter()
     add = tool(counter.add)
     assert await invoke(add, {"number": 3}) == counter.total == 3
@@ -141,11 +141,11 @@ async def test_a_method_keeps_its_object_and_takes_no_self_from_the_model():
         "async method",
         "class method",
         "static method",
-        "static, in the class",
+        "static method in the class body",
         "cached",
     ],
 )
-async def test_methods_of_all_kinds_become_tools(method, value):
+async def test_methods_of_all_kinds_can_become_tools(method, value):
     made = tool(method)
     assert [*made.parameters["properties"]] == ["number"]
     assert await invoke(made, {"number": 3}) == value
@@ -156,7 +156,7 @@ async def test_methods_of_all_kinds_become_tools(method, value):
     [functools.partial(Counter().add), Counter(), lambda number: number],
     ids=["partial", "object", "lambda"],
 )
-async def test_a_callable_without_a_name_of_its_own_needs_one(function):
+async def test_a_callable_without_a_name_requires_one(function):
     with pytest.raises(
         RegistrationError, match=r"has no name of its own: tool\(name=…\) gives it one\."
     ):
@@ -179,20 +179,20 @@ async def test_a_callable_without_a_name_of_its_own_needs_one(function):
             "after the class, make a tool of an object's method: tool(thing.method).",
         ),
     ],
-    ids=["text", "class", "model", "class method, in the class", "property"],
+    ids=["text", "class", "model", "class method in the class body", "property"],
 )
-def test_what_is_no_function_is_refused_in_words(given, says):
+def test_a_value_that_is_not_a_function_raises_an_error_with_advice(given, says):
     with pytest.raises(RegistrationError) as caught:
         tool(given)
     assert says in str(caught.value)
 
 
-def test_a_tool_is_not_made_of_a_tool():
+def test_a_tool_cannot_be_made_from_a_tool():
     with pytest.raises(RegistrationError, match="is not a function"):
         tool(tool(Counter.twice))
 
 
-def test_a_method_in_the_body_of_a_class_is_refused_with_what_to_do():
+def test_decorating_a_method_in_a_class_body_raises_an_error_with_advice():
     with pytest.raises(RegistrationError, match=r"after the class, .* tool\(thing\.method\)"):
 
         class Shop:
@@ -200,7 +200,7 @@ def test_a_method_in_the_body_of_a_class_is_refused_with_what_to_do():
             def sell(self, count: int): ...
 
 
-def test_a_generator_is_refused_with_what_to_do_instead():
+def test_a_generator_raises_a_registration_error():
     def plain(number: int):
         yield number
 
@@ -212,12 +212,12 @@ def test_a_generator_is_refused_with_what_to_do_instead():
             tool(function)
 
 
-def test_an_empty_name_is_refused_and_not_replaced():
+def test_an_empty_name_raises_an_error():
     with pytest.raises(RegistrationError, match="'' cannot be a tool's name"):
         tool(name="")(Counter.twice)
 
 
-async def test_a_context_stands_where_it_likes_and_keeps_its_name():
+async def test_a_context_parameter_may_have_any_position_and_name():
     @tool
     def first(context: ToolContext, number: int):
         return context.tool, number
@@ -231,7 +231,7 @@ async def test_a_context_stands_where_it_likes_and_keeps_its_name():
         assert await invoke(each, {"number": 3}) == (each.name, 3)
 
 
-async def test_parameters_may_be_called_as_the_code_around_them_calls_its_own():
+async def test_parameters_may_have_the_same_names_as_internal_variables():
     @tool
     def f(
         arguments: int, function: int, name: int, execute: int, json: int, title: int, class_: int
@@ -256,7 +256,7 @@ async def test_parameters_may_be_called_as_the_code_around_them_calls_its_own():
 OSLO, MARKER, NOTHING = Place(city="Oslo"), object(), []
 
 
-async def test_a_default_is_the_functions_own_value_and_not_its_json():
+async def test_a_default_is_the_original_object_and_not_its_json():
     @tool
     def f(place: Place = OSLO, marker=MARKER, nothing: list = NOTHING):
         return [place, marker, nothing]
@@ -267,7 +267,7 @@ async def test_a_default_is_the_functions_own_value_and_not_its_json():
     ] * 3
 
 
-async def test_models_enums_literals_and_fields_are_checked_and_made():
+async def test_models_enums_literals_and_fields_are_validated_and_converted():
     @tool
     def f(place: Place, kind: Literal["a", "b"], count: Annotated[int, Field(ge=1)] = 1):
         return place, kind, count
@@ -280,7 +280,7 @@ async def test_models_enums_literals_and_fields_are_checked_and_made():
 
 
 @pytest.mark.parametrize(("depth", "fits"), [(1, True), (100, True), (300, False), (10_000, False)])
-async def test_an_argument_of_a_recursive_type_may_be_nested_a_hundred_deep_and_much_deeper_ones_are_refused(
+async def test_an_argument_of_a_recursive_type_may_be_a_hundred_levels_deep_but_not_three_hundred(
     depth, fits
 ):
     @tool

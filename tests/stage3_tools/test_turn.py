@@ -46,7 +46,7 @@ class Played:
 
 
 def played(response, *tools, history=(), window=None, **options):
-    """A run whose model gives this response: text, a ChatResponse, or an exception to raise."""
+    """Return a run whose model gives this response: text, a ChatResponse, or an exception to raise."""
 
     async def chat(messages, **settings):
         if isinstance(response, Exception):
@@ -67,8 +67,8 @@ def asking(*calls, text=""):
     return ChatResponse(Message.assistant(text, calls), "tool_calls")
 
 
-class Held:
-    """A tool that says when it has started, and then waits for ever."""
+class Blocking:
+    """A tool that sets an event when it starts, and then blocks."""
 
     def __init__(self, effect):
         self.started = asyncio.Event()
@@ -80,7 +80,7 @@ class Held:
 
 
 def listener(name):
-    """A listener that raises at the first event of this name."""
+    """Return a listener that raises at the first event of this name."""
 
     def listen(event):
         if event.name == name:
@@ -89,9 +89,9 @@ def listener(name):
     return listen
 
 
-async def test_a_turn_that_asks_for_a_tool_runs_it_and_records_it(recorder):
-    noted = recorder()
-    play = played(CALL, noted.tool)
+async def test_a_turn_with_a_call_runs_the_tool_and_records_the_result(new_recorder):
+    recorder = new_recorder()
+    play = played(CALL, recorder.tool)
     turn = await play.turn()
     (record,) = turn.records
     assert (record.id, record.name, record.arguments, record.round) == ("call_1", "f", "{}", 1)
@@ -100,14 +100,14 @@ async def test_a_turn_that_asks_for_a_tool_runs_it_and_records_it(recorder):
     assert (ran_tools(turn.records), play.run.records, play.run.turns) == (True, [record], 1)
 
 
-async def test_a_turn_whose_calls_were_all_refused_ran_no_tools(recorder):
-    turn = await played('{"tool": "g"}', recorder().tool).turn()
+async def test_a_turn_with_only_rejected_calls_counts_as_having_run_no_tools(new_recorder):
+    turn = await played('{"tool": "g"}', new_recorder().tool).turn()
     assert [record.result.error.kind for record in turn.records] == ["not_found"]
     assert not ran_tools(turn.records)
 
 
-async def test_results_stand_in_the_order_of_the_calls_and_a_failure_costs_no_sibling(
-    recorder, native
+async def test_results_are_in_call_order_and_a_failed_call_does_not_affect_the_others(
+    new_recorder, native
 ):
     calls = [
         ToolCall("a", "f"),
@@ -115,7 +115,7 @@ async def test_results_stand_in_the_order_of_the_calls_and_a_failure_costs_no_si
         ToolCall("c", "f", "[]"),
         ToolCall("d", "f"),
     ]
-    play = played(asking(*calls), recorder().tool, dialect=native)
+    play = played(asking(*calls), new_recorder().tool, dialect=native)
     turn = await play.turn()
     assert [(each.id, each.result.status) for each in turn.records] == [
         ("a", "completed"),
@@ -127,14 +127,14 @@ async def test_results_stand_in_the_order_of_the_calls_and_a_failure_costs_no_si
     assert await play.problems() == []
 
 
-async def test_ids_that_a_server_repeats_or_leaves_out_are_made_unique(recorder, native):
+async def test_repeated_or_missing_call_ids_are_made_unique(new_recorder, native):
     before = [
         Message.user("Go."),
         Message.assistant("", [ToolCall("x", "f")]),
         Message.tool("ok", "x", name="f"),
     ]
     calls = [ToolCall("x", "f"), ToolCall("x", "f"), ToolCall("", "f"), ToolCall("y", "f")]
-    play = played(asking(*calls), recorder().tool, history=before, dialect=native)
+    play = played(asking(*calls), new_recorder().tool, history=before, dialect=native)
     turn = await play.turn()
     ids = [record.id for record in turn.records]
     assert len({"x", *ids}) == 5
@@ -143,10 +143,10 @@ async def test_ids_that_a_server_repeats_or_leaves_out_are_made_unique(recorder,
     assert await play.problems() == []
 
 
-async def test_a_turn_that_is_read_again_keeps_the_ids_of_its_calls(recorder):
+async def test_reading_a_turn_again_keeps_the_ids_of_its_calls(new_recorder):
     it = played(ChatResponse(Message.assistant("", [ToolCall("", "f", "{}")]), "tool_calls"))
     it.run.change_options(ToolLoopOptions(dialect=NativeDialect()))
-    it.run.deps.tool_registry.register(recorder().tool)
+    it.run.deps.tool_registry.register(new_recorder().tool)
     turn = await request(it.run)
     await read(it.run, turn)
     first = turn.interpretation
@@ -163,28 +163,28 @@ async def test_a_turn_that_is_read_again_keeps_the_ids_of_its_calls(recorder):
     ],
     ids=["reply", "stray call", "no decision"],
 )
-async def test_without_tools_a_stray_call_is_dropped_and_any_text_is_the_answer(response, reading):
+async def test_without_tools_a_call_is_dropped_and_any_text_is_the_reply(response, reading):
     assert (await played(response).turn()).interpretation == reading
 
 
-async def test_the_window_decides_what_a_turn_shows_the_model():
+async def test_the_window_selects_the_messages_of_a_request():
     history = [Message.user("old"), Message.assistant("yes"), Message.user("new")]
     play = played(DONE, history=history, window=KeepSystemAndRecent(max_messages=1))
     await play.turn()
     assert play.run.last_request[1:] == (Message.user("new"),)
 
 
-async def test_the_description_of_the_tools_and_the_reply_reserve_count_in_the_window(recorder):
+async def test_the_tool_description_and_the_reply_reserve_count_toward_the_window(new_recorder):
     window = KeepSystemAndRecent(max_tokens=1000)
-    await played(DONE, recorder().tool, window=window).turn()
+    await played(DONE, new_recorder().tool, window=window).turn()
     with pytest.raises(WindowTooSmall):
-        await played(DONE, recorder().tool, window=window, max_tokens=990).turn()
+        await played(DONE, new_recorder().tool, window=window, max_tokens=990).turn()
     long = Tool("f", "word " * 2000, None, lambda arguments: None)
     with pytest.raises(WindowTooSmall):
         await played(DONE, long, window=window).turn()
 
 
-async def test_a_model_that_cannot_be_asked_leaves_the_history_as_it_was():
+async def test_a_failed_request_leaves_the_history_unchanged():
     play = played(ServerFailed("down"))
     with pytest.raises(ServerFailed, match="down"):
         await play.turn()
@@ -194,13 +194,13 @@ async def test_a_model_that_cannot_be_asked_leaves_the_history_as_it_was():
 @pytest.mark.parametrize(
     ("effect", "ends"), [("write", True), ("read", False), ("idempotent", False)]
 )
-async def test_cancelling_a_running_tool_leaves_a_result_that_says_whether_it_may_have_happened(
+async def test_cancelling_a_running_tool_leaves_a_result_that_states_a_possible_effect(
     effect, ends, native
 ):
-    held = Held(effect)
-    play = played(asking(ToolCall("a", "f"), ToolCall("b", "f")), held.tool, dialect=native)
+    blocking = Blocking(effect)
+    play = played(asking(ToolCall("a", "f"), ToolCall("b", "f")), blocking.tool, dialect=native)
     running = asyncio.create_task(play.turn())
-    await held.started.wait()
+    await blocking.started.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -222,36 +222,36 @@ async def test_cancelling_a_running_tool_leaves_a_result_that_says_whether_it_ma
         "turn_end",
     ],
 )
-async def test_a_listener_that_raises_ends_the_turn_and_leaves_a_paired_history(
-    recorder, name, native
+async def test_a_listener_that_raises_ends_the_turn_and_leaves_a_valid_history(
+    new_recorder, name, native
 ):
     calls = asking(ToolCall("a", "f"), ToolCall("b", "f"))
-    play = played(calls, recorder().tool, dialect=native, on_event=listener(name))
+    play = played(calls, new_recorder().tool, dialect=native, on_event=listener(name))
     with pytest.raises(LookupError, match="the listener broke"):
         await play.turn()
     assert await play.problems() == []
 
 
-async def test_a_write_that_never_began_is_not_said_to_have_happened_perhaps(recorder, native):
-    noted = recorder(effect="write")
+async def test_a_write_that_never_began_has_no_note_about_a_possible_effect(new_recorder, native):
+    recorder = new_recorder(effect="write")
     calls = asking(ToolCall("a", "f"), ToolCall("b", "f"))
-    play = played(calls, noted.tool, dialect=native, on_event=listener("tool_call"))
+    play = played(calls, recorder.tool, dialect=native, on_event=listener("tool_call"))
     with pytest.raises(LookupError):
         await play.turn()
     results = (await play.history())[2:]
-    assert noted.seen == []
+    assert recorder.seen == []
     assert [(each.tool_call_id, CUT_OFF in each.text) for each in results] == [
         ("a", False),
         ("b", False),
     ]
 
 
-async def test_a_listener_that_raises_at_the_first_result_costs_the_second_call_nothing(
-    recorder, native
+async def test_a_listener_that_raises_at_the_first_result_does_not_affect_the_second_call(
+    new_recorder, native
 ):
-    noted = recorder(effect="write")
+    recorder = new_recorder(effect="write")
     calls = asking(ToolCall("a", "f"), ToolCall("b", "f"))
-    play = played(calls, noted.tool, dialect=native, on_event=listener("tool_result"))
+    play = played(calls, recorder.tool, dialect=native, on_event=listener("tool_result"))
     with pytest.raises(LookupError):
         await play.turn()
     results = (await play.history())[2:]
@@ -259,7 +259,7 @@ async def test_a_listener_that_raises_at_the_first_result_costs_the_second_call_
 
 
 @pytest.mark.parametrize("raised", [KeyboardInterrupt])
-async def test_a_tool_that_ends_the_program_is_not_held_back_and_its_call_is_answered(raised):
+async def test_a_keyboard_interrupt_of_a_tool_propagates_and_leaves_a_valid_history(raised):
     async def stop(arguments):
         raise raised
 
@@ -270,34 +270,32 @@ async def test_a_tool_that_ends_the_program_is_not_held_back_and_its_call_is_ans
 
 
 @pytest.mark.parametrize("reason", ["refusal", "pause"])
-async def test_a_reply_that_the_provider_ended_is_kept_and_nothing_in_it_is_run(recorder, reason):
-    noted = recorder()
-    play = played(ChatResponse(Message.assistant(CALL), reason), noted.tool)
+async def test_a_refused_or_paused_reply_is_stored_and_nothing_in_it_runs(new_recorder, reason):
+    recorder = new_recorder()
+    play = played(ChatResponse(Message.assistant(CALL), reason), recorder.tool)
     turn = await play.turn()
-    kept = Message.assistant(CALL, raw_text=CALL)
-    assert turn.interpretation == ProviderStop(kept, reason)
-    assert (noted.seen, (await play.history())[1:]) == ([], [kept])
+    stored = Message.assistant(CALL, raw_text=CALL)
+    assert turn.interpretation == ProviderStop(stored, reason)
+    assert (recorder.seen, (await play.history())[1:]) == ([], [stored])
 
 
 @pytest.mark.parametrize("reason", ["refusal", "pause"])
-async def test_calls_in_a_reply_that_the_provider_ended_do_not_stay_without_a_result(
-    recorder, reason, native
-):
+async def test_calls_in_a_refused_or_paused_reply_get_results(new_recorder, reason, native):
     message = Message.assistant("I would", [ToolCall("c1", "f")])
-    play = played(ChatResponse(message, reason), recorder().tool, dialect=native)
+    play = played(ChatResponse(message, reason), new_recorder().tool, dialect=native)
     await play.turn()
     assert await play.problems() == []
 
 
-async def test_an_unusable_reply_without_text_is_not_stored_because_servers_refuse_it(recorder):
-    play = played("", recorder().tool)
+async def test_an_invalid_reply_without_text_is_not_stored(new_recorder):
+    play = played("", new_recorder().tool)
     turn = await play.turn()
-    told = Message("user", f"[Feedback]\n{turn.interpretation.feedback}", name="feedback")
-    assert await play.history() == [Message.user("Go."), told]
+    feedback = Message("user", f"[Feedback]\n{turn.interpretation.feedback}", name="feedback")
+    assert await play.history() == [Message.user("Go."), feedback]
 
 
 class Interrupting(SqliteStore):
-    """Cancels the run as soon as its n-th append is under way."""
+    """A store that cancels the run when its n-th append begins."""
 
     def __init__(self, path, number):
         super().__init__(path)
@@ -312,14 +310,14 @@ class Interrupting(SqliteStore):
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
-async def test_a_run_that_is_cancelled_while_a_file_is_written_leaves_one_result_for_each_call(
-    number, tmp_path, recorder, native
+async def test_cancelling_a_run_during_a_write_to_a_file_leaves_one_result_for_each_call(
+    number, tmp_path, new_recorder, native
 ):
     store = Interrupting(tmp_path / "sessions.db", number)
     engine = ContextEngine(store=store)
     session = await engine.create_session()
-    response, noted = asking(ToolCall("a", "f"), ToolCall("b", "f")), recorder()
-    play = played(response, noted.tool, dialect=native)
+    response, recorder = asking(ToolCall("a", "f"), ToolCall("b", "f")), new_recorder()
+    play = played(response, recorder.tool, dialect=native)
     play.run.transcript = engine.transcript(session)
     store.run = asyncio.ensure_future(play.turn())
     with pytest.raises(asyncio.CancelledError):
@@ -327,7 +325,7 @@ async def test_a_run_that_is_cancelled_while_a_file_is_written_leaves_one_result
     assert await play.problems() == []
     assert [each.tool_call_id for each in await play.history() if each.role == "tool"] == ["a", "b"]
     if number <= 2:  # the reply, or the start of its calls, was being written
-        assert noted.seen == []
+        assert recorder.seen == []
     await store.aclose()
 
 
@@ -335,7 +333,7 @@ async def test_a_run_that_is_cancelled_while_a_file_is_written_leaves_one_result
 
 
 def a_run(*tools, text="hi", **options):
-    """A run, and the list of what its `chat` is called with."""
+    """Return a run, and the list of calls of its `chat` function."""
     given = []
 
     async def chat(messages, **settings):
@@ -347,11 +345,11 @@ def a_run(*tools, text="hi", **options):
     return RunState(deps, Transcript.of([Message.user(text)]), ToolLoopOptions(**options)), given
 
 
-async def test_only_what_was_set_is_passed_on_to_the_model(recorder):
+async def test_only_settings_with_a_value_are_passed_to_the_model(new_recorder):
     run, given = a_run()
     await request(run)
     assert given == [((Message.user("hi"),), {})]
-    run, given = a_run(recorder().tool, temperature=0.0, max_tokens=7, model="a:b")
+    run, given = a_run(new_recorder().tool, temperature=0.0, max_tokens=7, model="a:b")
     await request(run)
     [(messages, settings)] = given
     assert (messages, settings["temperature"], settings["max_tokens"]) == (run.last_request, 0.0, 7)
@@ -360,7 +358,7 @@ async def test_only_what_was_set_is_passed_on_to_the_model(recorder):
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-async def test_whoever_sees_a_request_before_it_is_sent_may_change_it_for_this_once(asynchronous):
+async def test_before_send_changes_one_request_only(asynchronous):
     def shorter(messages, info):
         return [{"role": "user", "content": messages[0].text + "!"}]
 
@@ -374,14 +372,14 @@ async def test_whoever_sees_a_request_before_it_is_sent_may_change_it_for_this_o
     assert [*await run.transcript.history()] == [Message.user("hi")]
 
 
-async def test_a_request_is_sent_as_it_is_where_whoever_sees_it_returns_none():
+async def test_a_request_is_unchanged_if_before_send_returns_none():
     seen = []
     run, given = a_run(before_send=lambda messages, info: seen.append(messages))
     await request(run)
     assert (seen, given[0][0]) == ([[Message.user("hi")]], (Message.user("hi"),))
 
 
-async def test_a_request_without_a_message_or_with_something_else_is_refused():
+async def test_an_empty_list_or_an_invalid_message_of_before_send_raises_a_value_error():
     for nothing in ([], ["hi"]):
         run, given = a_run(before_send=lambda messages, info, nothing=nothing: nothing)
         with pytest.raises(
@@ -391,7 +389,7 @@ async def test_a_request_without_a_message_or_with_something_else_is_refused():
         assert given == []
 
 
-async def test_a_streamed_reply_is_told_before_anything_is_sent():
+async def test_a_streamed_reply_is_announced_before_the_request_is_sent():
     model, events = ScriptedModel(["hello"]), []
     async with Gateway("openai:m", transport=model) as gateway:
         deps = ToolLoopDeps(
@@ -412,8 +410,8 @@ async def test_a_streamed_reply_is_told_before_anything_is_sent():
         assert turn.response.content == "hello"
 
 
-async def test_a_tool_that_reads_variables_is_there_from_the_first_reference_on(recorder):
-    run, given = a_run(recorder().tool, text="Look at $VAR_REF{{var_1}}.")
+async def test_read_variable_is_available_from_the_first_reference_on(new_recorder):
+    run, given = a_run(new_recorder().tool, text="Look at $VAR_REF{{var_1}}.")
     turn = await request(run)
     assert turn.tools.names == ("f", "read_variable")
     assert [spec.name for spec in given[0][1]["tools"]] == ["f", "read_variable"]
@@ -421,16 +419,16 @@ async def test_a_tool_that_reads_variables_is_there_from_the_first_reference_on(
 
 
 @pytest.mark.parametrize("options", [{}, {"variables_over": None}])
-async def test_a_model_that_may_call_no_tool_cannot_read_variables_either(options, recorder):
-    tools = [recorder().tool] if options else []
+async def test_without_tools_or_variables_read_variable_is_not_available(options, new_recorder):
+    tools = [new_recorder().tool] if options else []
     run, _ = a_run(*tools, text="Look at $VAR_REF{{var_1}}.", **options)
     assert "read_variable" not in (await request(run)).tools
 
 
-async def test_two_calls_of_one_id_that_have_one_result_are_mended_and_not_taken_for_a_rivals(
-    recorder,
+async def test_two_calls_with_one_id_and_one_result_are_repaired_without_a_conflict(
+    new_recorder,
 ):
-    run, given = a_run(recorder().tool)
+    run, given = a_run(new_recorder().tool)
     twice = Message.assistant("", [ToolCall("a", "f"), ToolCall("a", "f")])
     await run.transcript.append(twice, Message.tool("ok", "a"))
     await request(run)

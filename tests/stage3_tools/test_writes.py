@@ -1,5 +1,4 @@
-"""A write is run once: however it ends, whoever is asked, whatever is stopped, and also by whoever
-goes on later."""
+"""A write runs once, for every failure, approver, stop and later resume."""
 
 import asyncio
 import gc
@@ -53,13 +52,13 @@ BAD_ENDS = [*RAISED, "takes too long", "takes too long in a thread"]
 
 
 class Pay:
-    """A tool that acts and then ends badly: `acted` says how often."""
+    """A tool that fails in the given way after it has acted; `acted` is its number of runs."""
 
     def __init__(self, end, **settings):
         self.acted, self.end = 0, end
         self.begun, self.release = threading.Event(), threading.Event()
         plain = end == "takes too long in a thread"
-        # A thread that has not begun by then is never run, so it gets time to begin.
+        # A thread that has not begun at the timeout never runs, so it gets enough time.
         settings |= {"timeout": 0.2 if plain else 0.002} if end.startswith("takes") else {}
         self.tool = Tool("pay", "", None, self.in_thread if plain else self.run, **settings)
 
@@ -78,7 +77,7 @@ class Pay:
 
 
 class ManyCalls:
-    """A dialect in which a message may hold several calls."""
+    """A minimal dialect that allows several calls in one message."""
 
     def describe(self, registry):
         return ""
@@ -152,7 +151,7 @@ MODES = {
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("end", BAD_ENDS)
-async def test_a_write_that_ends_badly_is_not_run_again_and_may_have_happened(mode, end):
+async def test_a_failed_write_runs_once_and_has_an_unknown_effect(mode, end):
     pay = Pay(end)
     result = await MODES[mode](pay)
     assert not end.endswith("thread") or pay.begun.wait(10)
@@ -162,13 +161,13 @@ async def test_a_write_that_ends_badly_is_not_run_again_and_may_have_happened(mo
 
 
 @pytest.mark.parametrize("end", ["a connection", "named network", "takes too long"])
-async def test_the_same_failures_of_an_idempotent_tool_are_tried_again(end):
+async def test_the_same_failures_of_an_idempotent_tool_are_retried(end):
     pay = Pay(end, effect="idempotent", retry=2)
     assert (await one(pay)).attempts == pay.acted == 3
 
 
 @pytest.mark.parametrize("retry", [1, Retry(3), Retry(1, 0.0)])
-async def test_a_write_that_asks_for_retries_is_refused_and_would_not_get_them(retry):
+async def test_a_write_cannot_have_retries(retry):
     with pytest.raises(ValueError, match="a write is never retried"):
         Pay("a connection", retry=retry)
     pay = Pay("a connection")
@@ -176,7 +175,7 @@ async def test_a_write_that_asks_for_retries_is_refused_and_would_not_get_them(r
     assert ((await one(pay)).status, pay.acted) == ("unknown_effect", 1)
 
 
-async def test_a_write_whose_result_somebody_rejects_is_not_run_again():
+async def test_a_write_with_a_rejected_result_does_not_run_again():
     pay = Pay("well")
     result = await looped(pay, approve_result=lambda request: Reject("no"))
     assert (pay.acted, result.status, result.attempts) == (1, "result_rejected", 1)
@@ -184,7 +183,7 @@ async def test_a_write_whose_result_somebody_rejects_is_not_run_again():
 
 @pytest.mark.parametrize("how", ["cancelled", "cancelled twice", "aborted", "timeout"])
 @pytest.mark.parametrize("end", ["takes too long", "takes too long in a thread"])
-async def test_a_write_that_runs_when_its_run_is_stopped_may_have_happened(how, end):
+async def test_a_write_that_is_running_when_the_run_stops_has_an_unknown_effect(how, end):
     pay, store, abort = Pay(end), MemoryStore({"s": ()}), asyncio.Event()
     object.__setattr__(pay.tool, "timeout", None)
     made = deps([pay.tool], reply(CALL), store=store)
@@ -206,8 +205,8 @@ async def test_a_write_that_runs_when_its_run_is_stopped_may_have_happened(how, 
     resumed = await run_tool_loop(made, "s", None, options(), resume=True)
     pay.release.set()
     history = await made.context_engine.history("s")
-    (told,) = history.by_role("tool")
-    assert (pay.acted, MAY in told.text, history.check_history(), resumed.status) == (
+    (message,) = history.by_role("tool")
+    assert (pay.acted, MAY in message.text, history.check_history(), resumed.status) == (
         1,
         True,
         [],
@@ -216,7 +215,7 @@ async def test_a_write_that_runs_when_its_run_is_stopped_may_have_happened(how, 
 
 
 class Tools:
-    """Tools that note when each acted: how many records the journal had by then."""
+    """Tools that record the length of the journal when they act."""
 
     def __init__(self, store, effects):
         self.acted_at, self.acted, self.store = {}, Counter(), store
@@ -246,9 +245,9 @@ batches = st.lists(
 )
 
 
-async def die_everywhere(effects, parallel):
-    """Run one batch; then, for each moment at which the process might have died, let another one go
-    on."""
+async def crash_everywhere(effects, parallel):
+    """Run a group of calls; then resume it from every point at which the process could have
+    crashed."""
     store = MemoryStore({"s": ()})
     first = Tools(store, effects)
     calls = [ToolCall(f"c{place}", f"t{place}", "{}") for place in range(len(effects))]
@@ -256,11 +255,11 @@ async def die_everywhere(effects, parallel):
     await run_tool_loop(deps(first.tools, reply(*calls), store=store), "s", "Go.", knobs)
     records = [record for _, record in await store.read("s")]
     assert len([each for each in records if isinstance(each, CallStartedRecord)]) == len(calls)
-    for length in range(2, len(records) + 1):  # from the message with the calls on
-        await go_on_from(records[:length], first, effects, calls)
+    for length in range(2, len(records) + 1):  # starting with the message that has the calls
+        await resume_from(records[:length], first, effects, calls)
 
 
-async def go_on_from(records, first, effects, calls):
+async def resume_from(records, first, effects, calls):
     store = MemoryStore({"s": records})
     second = Tools(store, effects)
     made = deps(second.tools, store=store)
@@ -277,25 +276,30 @@ async def go_on_from(records, first, effects, calls):
             assert second.acted[call.name] == 0
         elif effect == "write" and call.id in begun:
             assert (second.acted[call.name], MAY in answers[call.id]) == (0, True)
-        else:  # never begun, or no harm in a second time
+        else:  # never started, or safe to repeat
             assert second.acted[call.name] == 1
             assert not (acted and effect == "write")
 
 
 @settings(max_examples=40)
 @given(batches, st.integers(1, 3))
-def test_wherever_a_process_dies_the_next_one_runs_no_write_that_was_begun(effects, parallel):
-    asyncio.run(die_everywhere(effects, parallel))
+def test_after_a_crash_at_any_point_a_resumed_run_repeats_no_started_write(effects, parallel):
+    asyncio.run(crash_everywhere(effects, parallel))
     gc.collect(1)
 
 
-async def test_a_write_that_runs_when_another_process_resumes_is_not_run_again():
-    store, pay, begun, go_on = MemoryStore({"s": ()}), Pay("well"), asyncio.Event(), asyncio.Event()
+async def test_a_running_write_does_not_run_again_when_another_process_resumes():
+    store, pay, begun, proceed = (
+        MemoryStore({"s": ()}),
+        Pay("well"),
+        asyncio.Event(),
+        asyncio.Event(),
+    )
 
     async def execute(arguments):
         pay.acted += 1
         begun.set()
-        await go_on.wait()
+        await proceed.wait()
 
     tool = Tool("pay", "", None, execute)
     first = asyncio.create_task(
@@ -303,7 +307,7 @@ async def test_a_write_that_runs_when_another_process_resumes_is_not_run_again()
     )
     await begun.wait()
     second = await run_tool_loop(deps([tool], store=store), "s", None, options(), resume=True)
-    go_on.set()
+    proceed.set()
     with pytest.raises(SessionConflict):
         await first
     assert (pay.acted, second.history[0].result.status) == (1, "unknown_effect")

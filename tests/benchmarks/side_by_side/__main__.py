@@ -1,11 +1,11 @@
-"""What this project costs beside a loop written by hand, and beside others of its kind.
+"""Costs of this project, compared with a handwritten loop and with similar libraries.
 
     python tests/benchmarks/side_by_side [--peers] [--runs N] [--only NAME …] [--to FOLDER]
 
-Without `--peers` it takes about two minutes: this project, bare httpx and bare aiohttp. With it each peer gets a
-virtual environment of its own below `.bench/`, made the first time (minutes, some GB), and all of
-it takes half an hour. The results are written as JSON and as Markdown, with plots; ends with 1
-where a bar is missed.
+Without `--peers` it measures this project, bare httpx and bare aiohttp, in about two minutes. With
+`--peers` each peer gets its own virtual environment below `.bench/`, created once (minutes, some
+GB), and the run takes half an hour. The results are written as JSON and as Markdown, with plots.
+Ends with 1 if a bar is missed.
 """
 
 import argparse
@@ -36,33 +36,33 @@ BASE, OURS, OTHERS = "bare_httpx", ("ours", "ours_fast"), ("bare_aiohttp",)
 
 
 def main() -> int:
-    """Measure, write, and say which bars hold."""
-    asked = arguments()
+    """Measure, write the results, and print which bars hold."""
+    options = arguments()
     started = time.monotonic()
-    with driving(asked) as (drivers, skipped), model_server() as server:
+    with driving(options) as (drivers, skipped), model_server() as server:
         results: dict[str, Any] = {
             "date": f"{datetime.now(UTC):%Y-%m-%d}",
             "machine": machine(),
-            "only": asked.only,
+            "only": options.only,
             "drivers": {each.name: each.about for each in drivers},
             "skipped": skipped,
-            "side by side": list(with_a_server(drivers, server, asked)),
-            "starting": list(started_anew(drivers, server, asked)),
+            "side by side": list(with_a_server(drivers, server, options)),
+            "starting": list(started_anew(drivers, server, options)),
             "alone": [],
         }
     try:
         results["alone"] = (
-            [] if asked.only else [asdict(row) for row in alone.measure(asked.runs or 5)]
+            [] if options.only else [asdict(row) for row in alone.measure(options.runs or 5)]
         )
-    except Exception as error:  # another library may answer otherwise one day; the rest is measured
+    except Exception as error:  # another library may change; the rest is measured
         skipped["what needs no server"] = without_machine(f"{type(error).__name__}: {error}")
     results["minutes"] = round((time.monotonic() - started) / 60, 1)
-    write(results, asked.to)
+    write(results, options.to)
     return int(any(bar.missed for bar in bars.judged(results)))
 
 
 def write(results: dict[str, Any], folder: Path) -> None:
-    """Write the results, and show them."""
+    """Write the results and the plots, and print the report."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n")
     (folder / "results.md").write_text(report.markdown(results))
@@ -72,7 +72,7 @@ def write(results: dict[str, Any], folder: Path) -> None:
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line says."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description="What this project costs beside others.")
     parser.add_argument(
         "--peers",
@@ -92,16 +92,16 @@ def arguments() -> argparse.Namespace:
 
 
 @contextmanager
-def driving(asked: argparse.Namespace) -> Iterator[tuple[list[Driver], dict[str, str]]]:
-    """The drivers, the base first; and why others are missing."""
+def driving(options: argparse.Namespace) -> Iterator[tuple[list[Driver], dict[str, str]]]:
+    """Yield the drivers, the base first, and the reasons for missing ones."""
     for name in [*os.environ]:
         if name.lower().endswith("_proxy"):
             del os.environ[name]
     drivers: list[Driver] = []
     skipped: dict[str, str] = {}
     with ExitStack() as stack:
-        for name in (BASE, *OURS, *OTHERS, *(venvs.REQUIREMENTS if asked.peers else ())):
-            say(f"starting {name}")
+        for name in (BASE, *OURS, *OTHERS, *(venvs.REQUIREMENTS if options.peers else ())):
+            log(f"starting {name}")
             try:
                 driver = Driver(name, str(venvs.python_of(name)))
                 stack.callback(driver.close)
@@ -114,9 +114,9 @@ def driving(asked: argparse.Namespace) -> Iterator[tuple[list[Driver], dict[str,
 
 
 def with_a_server(
-    drivers: list[Driver], server: str, asked: argparse.Namespace
+    drivers: list[Driver], server: str, options: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
-    """Each task by each driver that can do it."""
+    """Run each task with each driver that supports it."""
     for task in TASKS:
         given = {"server": server, **task.given}
 
@@ -126,22 +126,22 @@ def with_a_server(
             return driver.do(way, **given)
 
         able = [each for each in drivers if task.needs in each.can]
-        chosen = [each for each in able if wanted(asked, task.name, each.name)]
+        chosen = [each for each in able if wanted(options, task.name, each.name)]
         base = drivers[0] if drivers[0] in able else None
-        for row in taking_turns(task.title, base, chosen, measured, asked.runs or task.quick):
+        for row in taking_turns(task.title, base, chosen, measured, options.runs or task.quick):
             yield {"task": task.name, **row}
 
 
 def started_anew(
-    drivers: list[Driver], server: str, asked: argparse.Namespace
+    drivers: list[Driver], server: str, options: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
-    """What it costs to start each."""
-    chosen = [each for each in drivers if wanted(asked, "starting", each.name)]
+    """Measure the start of each driver."""
+    chosen = [each for each in drivers if wanted(options, "starting", each.name)]
 
     def measured(driver: Driver) -> dict[str, float]:
         return starting(driver, server, venvs.FOLDER / "compiled")
 
-    yield from taking_turns("starting anew", drivers[0], chosen, measured, asked.runs or 5)
+    yield from taking_turns("starting anew", drivers[0], chosen, measured, options.runs or 5)
 
 
 def taking_turns(
@@ -151,12 +151,12 @@ def taking_turns(
     measured: Callable[[Driver], dict[str, float]],
     runs: int,
 ) -> Iterator[dict[str, Any]]:
-    """One row for each driver; the base's is what it was beside the others."""
+    """Return one row per driver; the base's row has its median over all comparisons."""
     bases: list[dict[str, float]] = []
     for driver in drivers:
         if driver is base:
             continue
-        say(f"{what}: {driver.about['title']}")
+        log(f"{what}: {driver.about['title']}")
         try:
             bare = partial(measured, base) if base else dict[str, float]
             found = asdict(beside(bare, partial(measured, driver), runs))
@@ -175,13 +175,13 @@ def taking_turns(
         }
 
 
-def wanted(asked: argparse.Namespace, *names: str) -> bool:
-    """Whether that was asked for."""
-    return not asked.only or any(name.startswith(each) for name in names for each in asked.only)
+def wanted(options: argparse.Namespace, *names: str) -> bool:
+    """Return whether the command line selects one of these names."""
+    return not options.only or any(name.startswith(each) for name in names for each in options.only)
 
 
 def machine() -> dict[str, Any]:
-    """What it is measured on."""
+    """Describe the machine."""
     processor = platform.processor()
     if Path("/proc/cpuinfo").exists():
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -198,8 +198,8 @@ def machine() -> dict[str, Any]:
     }
 
 
-def say(what: str) -> None:
-    """Progress, where a person looks on."""
+def log(what: str) -> None:
+    """Print progress for a person who watches."""
     print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
 
 

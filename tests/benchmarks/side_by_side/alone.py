@@ -1,24 +1,21 @@
-"""What needs no model server, in one process: checking, extracting, windowing.
+"""Tasks without a model server, in one process: validation, extraction, windowing.
 
     python tests/benchmarks/side_by_side/alone.py [rounds]
 
-The ways of a task take turns, round by round, with a collection before each and a first round that
-does not count. CPU time of all threads, medians. The ratio is taken to the task's base in each
-round, then its median. What a way answers is checked before it is measured. A library that is not
-installed is left out.
+The variants of a task alternate, round by round, with a garbage collection before each and a warm-up
+round. The figure is the median CPU time of all threads. Ratios to the task's base are computed in
+each round; their median is shown. The result of each variant is checked before the measurement. A
+library that is not installed is omitted.
 
-    arguments … one valid call, parsed already, by a schema compiled before. Ours is
-    `CompiledSchema.issues`, which a
-                registry asks; with `[fast]` it asks jsonschema-rs first, but only if the schema has
-                no patterns
-    json in …   1 MB of JSON between words, or in a fence; `json.loads` is given the JSON alone.
-    `parse_json_markdown`
-                takes minutes for 1 MB, so it is asked for 10 kB; and between words without a fence
-                it finds none
-    hostile …   1 MB of one bracket, which must be refused in words
-    window …    the messages to send of a session that has so many, none of them new
-    turn …      the same, after two more were added. What `trim_messages` is given is a list in
-    memory, too
+    arguments … one valid, parsed call, with a compiled schema. Ours is `CompiledSchema.issues`, as
+                a registry calls it. With `[fast]` it tries jsonschema-rs first, but only if the
+                schema has no patterns.
+    json in …   1 MB of JSON between words, or in a fence; `json.loads` gets the JSON alone.
+                `parse_json_markdown` takes minutes for 1 MB, so it gets 10 kB. Between words
+                without a fence it finds nothing.
+    hostile …   1 MB of one bracket, which must be rejected with a message.
+    window …    the messages to send of a session of this size, none of them new.
+    turn …      the same after two more messages. `trim_messages` also gets a list in memory.
 """
 
 import asyncio
@@ -37,7 +34,7 @@ from typing import Any, Literal
 from unittest.mock import patch
 
 import jsonschema
-from alone_data import SCHEMA, VALUE, Event, Sessions, orders, talk, trimming
+from alone_data import SCHEMA, VALUE, Event, Sessions, conversation, orders, trimming
 
 from stage0_gateway import Message
 from stage2_output import CompiledSchema, ExtractionError, OutputController, extract_json
@@ -52,16 +49,15 @@ _OBJECT = {"type": "object", "properties": {"a": {"type": "integer"}}, "required
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What a way of doing a task costs.
+    """Cost of one variant of a task.
 
     Attributes:
-        task: What is done.
-        way: Who does it.
-        unit: Of the figure.
-        figure: CPU time of doing it once, the median.
-        ratio: To the base of the task, the median; None for the base itself, and where there is
-            none.
-        runs: How many rounds there were.
+        task: The name of the task.
+        way: The name of the variant.
+        unit: The unit of the figure.
+        figure: The median CPU time of one repetition.
+        ratio: The median ratio to the base of the task; None for the base itself, and without a base.
+        runs: The number of rounds.
     """
 
     task: str
@@ -73,13 +69,13 @@ class Row:
 
 
 async def _nothing() -> None:
-    """What most ways need before a round."""
+    """The empty preparation of most variants."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way of doing a task: `run` does it `times` times. `prepare` comes before each round, and
-    does not count."""
+    """A variant of a task: `run` repeats it `times` times. `prepare` runs before each round and is
+    not measured."""
 
     name: str
     run: Callable[[], Awaitable[object]]
@@ -89,8 +85,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What is done, and the ways of doing it; the others are held against the one named `base`, if
-    there is one."""
+    """A task and its variants; they are compared with the one named `base`, if there is one."""
 
     name: str
     unit: Unit
@@ -99,7 +94,7 @@ class Task:
 
 
 def plain(name: str, function: Callable[[], object], times: int = 1) -> Way:
-    """A way that is a plain function."""
+    """Return a variant that calls a plain function."""
 
     async def run() -> None:
         for _ in range(times):
@@ -110,7 +105,7 @@ def plain(name: str, function: Callable[[], object], times: int = 1) -> Way:
 
 def _must(right: bool, name: str) -> None:
     if not right:
-        raise RuntimeError(f"{name}: not the answer that was expected")
+        raise RuntimeError(f"{name}: not the expected answer")
 
 
 # ---- one value, one text
@@ -118,7 +113,7 @@ def _must(right: bool, name: str) -> None:
 
 
 def arguments(which: str, schema: dict[str, Any]) -> Task:
-    """A valid value."""
+    """Return the validation of a value."""
     checks: dict[str, Callable[[Any], object]] = {
         "llm-stages": _without_fast(schema).issues,
         "jsonschema": jsonschema.Draft202012Validator(schema).validate,
@@ -137,13 +132,13 @@ def arguments(which: str, schema: dict[str, Any]) -> Task:
 
 
 def _without_fast(schema: dict[str, Any]) -> CompiledSchema:
-    """Our schema as it is compiled where the extra `[fast]` is not installed."""
+    """Return our schema as it is compiled without the extra `[fast]`."""
     with patch.dict(sys.modules, {"jsonschema_rs": None}):
         return CompiledSchema(schema)
 
 
 def _without_patterns(schema: Any) -> Any:
-    """A schema without the patterns in it."""
+    """Return a schema without its patterns."""
     if isinstance(schema, dict):
         return {name: _without_patterns(part) for name, part in schema.items() if name != "pattern"}
     return [*map(_without_patterns, schema)] if isinstance(schema, list) else schema
@@ -152,13 +147,13 @@ def _without_patterns(schema: Any) -> Any:
 def _refuses(check: Callable[[Any], object], value: Any) -> bool:
     try:
         found = check(value)
-    except Exception:  # each library has its own
+    except Exception:  # each library has its own class
         return True
     return isinstance(found, tuple) and found != ()
 
 
 def extraction() -> Iterator[Task]:
-    """The same JSON in two wrappings; and a little of it, for what is slow."""
+    """Return the extraction of JSON in two wrappings, and of a small text for slow libraries."""
     large, small = orders(_MEGABYTE), orders(10_000)
     slow = {}
     if find_spec("langchain_core"):
@@ -170,7 +165,7 @@ def extraction() -> Iterator[Task]:
 
 
 def in_text(task: str, text: str, wrapping: str, **slow: Callable[[str], object]) -> Task:
-    """Find a JSON text in what a model says."""
+    """Return the extraction of a JSON text from the text of a model."""
     whole = f"Here are the orders:\n\n{wrapping.replace('{}', text)}\n\nTell me if you need more."
     readers = {"llm-stages": lambda given: extract_json(given).value, **slow}
     if find_spec("json_repair"):
@@ -182,7 +177,7 @@ def in_text(task: str, text: str, wrapping: str, **slow: Callable[[str], object]
 
 
 def hostile(bracket: str) -> Task:
-    """Brackets that are never closed."""
+    """Return the rejection of brackets that are never closed."""
     text = bracket * _MEGABYTE
     validate = partial(OutputController().parse_and_validate, text, _OBJECT)
     _must(bool(validate().errors), "parse_and_validate")
@@ -193,7 +188,7 @@ def hostile(bracket: str) -> Task:
 
 
 def refused(text: str) -> None:
-    """Look for JSON where there is none; any other exception ends the program."""
+    """Extract JSON from a text without JSON; any exception but the expected one ends the program."""
     with suppress(ExtractionError):
         _must(not extract_json(text), "extract_json")
 
@@ -203,8 +198,8 @@ def refused(text: str) -> None:
 
 
 def windows(size: int) -> Iterator[Task]:
-    """What is to be sent of a talk of so many messages."""
-    messages = talk(size + 2)
+    """Return the windowing of a conversation of this size."""
+    messages = conversation(size + 2)
     ways = {
         "window": [looking(messages[:size])],
         "turn": [turning(messages[:size], messages[size:])],
@@ -213,14 +208,14 @@ def windows(size: int) -> Iterator[Task]:
     if find_spec("langchain_core"):
         times = _TURNS if size < 1000 else 1
         ways["window"].append(plain(base, trimming(messages[:size]), times))
-        # What it takes to append two messages to a list cannot be seen beside the rest.
+        # Appending two messages to a list has no measurable cost.
         ways["turn"].append(plain(base, trimming(messages), times))
     for name, each in ways.items():
         yield Task(f"{name} {size}", "us", base, each)
 
 
 def looking(messages: Sequence[Message]) -> Way:
-    """Our way without anything new."""
+    """Return our variant without new messages."""
     sessions = Sessions(messages)
 
     async def run() -> None:
@@ -231,7 +226,7 @@ def looking(messages: Sequence[Message]) -> Way:
 
 
 def turning(messages: Sequence[Message], more: Sequence[Message]) -> Way:
-    """Our way of a turn: each in a session of its own, so that each finds as many messages."""
+    """Return our variant of a turn; each has its own session, so that all have the same size."""
     sessions = Sessions(messages)
 
     async def run() -> None:
@@ -243,12 +238,12 @@ def turning(messages: Sequence[Message], more: Sequence[Message]) -> Way:
     return Way("llm-stages", run, _TURNS, partial(sessions.renew, _TURNS))
 
 
-# ---- measuring
+# ---- measurements
 # ------------------------------------------------------------------------------------------
 
 
 def tasks() -> Iterator[Task]:
-    """Everything; made one after the other, so that little is in memory at once."""
+    """Generate all tasks one by one, so that little is in memory at once."""
     yield arguments("with patterns", SCHEMA)
     yield arguments("without", _without_patterns(SCHEMA))
     yield from extraction()
@@ -258,7 +253,7 @@ def tasks() -> Iterator[Task]:
 
 
 async def take_turns(task: Task, rounds: int) -> dict[str, list[float]]:
-    """Seconds of CPU that each way took to do the task once, in each round."""
+    """Return the CPU seconds of one repetition of each variant in each round."""
     taken: dict[str, list[float]] = {way.name: [] for way in task.ways}
     for _ in range(rounds + 1):
         for way in task.ways:
@@ -271,7 +266,7 @@ async def take_turns(task: Task, rounds: int) -> dict[str, list[float]]:
 
 
 def rows(task: Task, taken: dict[str, list[float]]) -> Iterator[Row]:
-    """What a task's seconds say."""
+    """Return the rows of a task."""
     base = taken.get(task.base)
     for name, seconds in taken.items():
         ratio = None
@@ -282,7 +277,7 @@ def rows(task: Task, taken: dict[str, list[float]]) -> Iterator[Row]:
 
 
 def measure(rounds: int) -> list[Row]:
-    """Every way of every task, in so many rounds."""
+    """Measure all variants of all tasks in this number of rounds."""
 
     async def every() -> list[Row]:
         return [row for task in tasks() for row in rows(task, await take_turns(task, rounds))]

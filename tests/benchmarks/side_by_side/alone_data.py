@@ -1,8 +1,7 @@
-"""What `alone.py` measures with: the arguments of a call, a JSON text, a talk in sessions.
+"""Data for `alone.py`: the arguments of a call, a JSON text, a conversation in sessions.
 
-`SCHEMA` and `Event` say the same of an event, each in its own way, as a calendar's tool has it.
-Times have a pattern and no `format`, which JSON Schema does not check. All is the same in every
-run. Knows nothing of what is measured.
+`SCHEMA` and `Event` describe the same event of a calendar's tool, each in its own way. Times have a
+pattern and no `format`, which JSON Schema does not check. All data is the same in every run.
 """
 
 import json
@@ -17,13 +16,13 @@ from stage0_gateway import Message
 from stage1_context import ContextEngine, KeepSystemAndRecent, MessageRecord
 
 MAX_TOKENS = 4000
-"""Of a window."""
+"""Size of a window."""
 
 _TIME = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(Z|[+-]\d{2}:\d{2})$"
 
 
 def _closed(properties: dict[str, Any], *required: str) -> dict[str, Any]:
-    """The schema of an object with these properties and no others."""
+    """Return the schema of an object with only these properties."""
     return {
         "type": "object",
         "properties": properties,
@@ -162,7 +161,7 @@ class _Recurrence(_Closed):
 
 
 class Event(_Closed):
-    """The same as `SCHEMA`, as one writes it with pydantic."""
+    """The same as `SCHEMA`, written with pydantic."""
 
     title: Annotated[str, Field(min_length=1, max_length=200)]
     description: Annotated[str, Field(max_length=8000)] = ""
@@ -182,8 +181,8 @@ _WORDS = "the quick brown fox jumps over the lazy dog and asks the model to call
 _LENGTHS = (320, 60, 280, 140)  # 200 characters on average
 
 
-def talk(size: int) -> list[Message]:
-    """So many messages: the first is the system's, then questions and answers in turn."""
+def conversation(size: int) -> list[Message]:
+    """Return this number of messages: a system message, then alternating questions and answers."""
     made = [Message.system("Be brief.")]
     for number in range(1, size):
         say = Message.user if number % 2 else Message.assistant
@@ -192,10 +191,10 @@ def talk(size: int) -> list[Message]:
 
 
 class Sessions:
-    """Sessions of the same talk, which were asked before, as in the middle of it.
+    """Sessions with the same conversation that were opened before, as in the middle of a run.
 
     Args:
-        messages: What stands in each.
+        messages: The messages of each session.
     """
 
     def __init__(self, messages: Sequence[Message]) -> None:
@@ -204,7 +203,7 @@ class Sessions:
         self.ids: list[str] = []
 
     async def renew(self, number: int) -> None:
-        """So many new ones, for those there were have grown."""
+        """Create this number of new sessions, because the previous ones have grown."""
         for session in self.ids:
             await self.engine.delete_session(session)
         self.ids = [await self.engine.create_session() for _ in range(number)]
@@ -214,8 +213,8 @@ class Sessions:
 
 
 def trimming(messages: Sequence[Message]) -> Callable[[], object]:
-    """The same window on the same talk by langchain-core, which must be installed, with its counter
-    without files."""
+    """Return the same window by langchain-core, which must be installed, with its counter without
+    files."""
     library = import_module("langchain_core.messages")
     kinds = {
         "system": library.SystemMessage,
@@ -233,7 +232,7 @@ def trimming(messages: Sequence[Message]) -> Callable[[], object]:
 
 
 def orders(size: int) -> str:
-    """A JSON object of records that takes about this many characters, or some more."""
+    """Return a JSON object of records with about this number of characters."""
     made: list[dict[str, Any]] = []
     while size > 0:
         number = len(made)

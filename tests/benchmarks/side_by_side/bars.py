@@ -1,7 +1,7 @@
-"""The bars: what has to hold, and whether it does.
+"""The bars of the benchmark, and whether they hold.
 
-Ratios are to bare httpx in the same run, or to the library that is named. Figures in seconds stand for scale on a
-common machine, and are judged only where there is no ratio.
+Ratios refer to bare httpx in the same run, or to the named library. Figures in seconds assume a
+common machine, and are judged only if there is no ratio.
 """
 
 from collections.abc import Iterator
@@ -102,10 +102,10 @@ class Bar:
     """One bar.
 
     Attributes:
-        what: What is judged.
-        figure: What was measured; infinite if it failed.
-        most: How much it may be.
-        unit: Of both: "x" is a ratio.
+        what: The name of the bar.
+        figure: The measured figure; infinite after a failure.
+        most: The upper bound.
+        unit: The unit of both: "x" is a ratio.
     """
 
     what: str
@@ -115,14 +115,14 @@ class Bar:
 
     @property
     def missed(self) -> bool:
-        """Whether it does not hold."""
-        return not self.figure <= self.most  # what is no number is missed, too
+        """Whether the bar is missed."""
+        return not self.figure <= self.most  # NaN counts as missed
 
 
 def judged(results: Results) -> Iterator[Bar]:
-    """Each bar; if only a part was asked for, each of which something was measured.
+    """Return each bar; after a partial run, only the bars with measurements.
 
-    What was not measured though it should have been is infinite, and so missed.
+    A missing measurement counts as infinite, and so as a missed bar.
     """
     side = {(row["task"], row["driver"]): row for row in results["side by side"]}
     starts = {("starting", row["driver"]): row for row in results["starting"]}

@@ -1,9 +1,9 @@
-"""From nothing to the first answer: what somebody waits who starts a program.
+"""The time from the start of a program to its first answer.
 
     python first.py DRIVER SERVER
 
-Imports the driver and all it needs, asks one question that takes one round, and ends. Timed from
-outside, by `starting.py`.
+Imports the driver and its dependencies, asks one question that takes one round, and ends. Timed from
+outside by `starting.py`.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from server import ANSWER
 
 
 async def main(name: str, server: str) -> None:
-    """Ask once."""
+    """Ask one question."""
     driver = job.driver(name)
     dialect: job.Dialect = "calls" if "calls" in driver.SPEAKS else "messages"
     async with driver.asking(job.Work(server, dialect, 1)) as ask:

@@ -1,25 +1,21 @@
-"""What every driver is given to do: the question, the tools, and how it is seen that they were
-called.
+"""The job of every driver: the question, the tools, and the record of their calls.
 
-A driver is a file in `drivers/`. It imports the library it drives, and nothing of this project but
-this file (`ours.py`, of course, drives the project). Needs nothing but Python: it is imported in
-the virtual environment of each peer.
+A driver is a file in `drivers/`. It imports the library it drives, and only this file of the project
+(`ours.py`, of course, drives the project). This file needs only Python, because it is imported in
+the virtual environment of each peer. A driver defines:
 
-    TITLE      what it is called in a report
-    PACKAGES   the distributions whose versions a report names
-    IMPORT     the statement that a user of the library begins with; its time and memory are
-    measured asking     `asking(work)`: an asynchronous context manager that gives a function
-    without arguments; awaited,
-               it asks the question in a conversation of its own and returns the final text. The
-               client and all that can be used again is made once, outside of it.
-    SPEAKS     the dialects it can do `asking` in
-    reading    (if it streams) `reading(url)`: a context manager as above; the function reads the
-    whole stream and
-               returns how many characters of text there were, and the arguments of the call
-    snapshots  (if it shows arguments while they are written) the same, and after each piece of the
-    arguments the
-               value so far has been parsed; returns the last such value besides
-    HIDDEN     (if there are any) installed packages that the driver must not find
+    TITLE      its name in a report
+    PACKAGES   the distributions whose versions a report lists
+    IMPORT     the first statement of a user of the library; its time and memory are measured
+    asking     `asking(work)`: an asynchronous context manager that yields an async function. The
+               function asks the question in a new conversation and returns the final text. The
+               client and other reusable objects are created once, outside of the function.
+    SPEAKS     the dialects that `asking` supports
+    reading    (if it streams) `reading(url)`: a context manager as above. Its function reads the
+               whole stream, and returns the number of characters of text and the call's arguments.
+    snapshots  (if it parses partial arguments) the same, with the value parsed after each piece of
+               the arguments. Its function also returns the last value.
+    HIDDEN     (optional) installed packages that the driver must not find
 """
 
 import asyncio
@@ -35,7 +31,7 @@ Dialect = Literal["calls", "decisions", "messages"]
 """OpenAI's tool calls, decisions as JSON in the text, or Anthropic's tool calls."""
 
 Ask = Callable[[], Awaitable[str]]
-"""Asks the question in a new conversation; returns what the model says at the end."""
+"""Asks the question in a new conversation; returns the final text of the model."""
 
 SYSTEM = "You are a calculator. Use the tool for each sum, and then say what came out."
 QUESTION = "Please add the numbers, one after the other."
@@ -53,19 +49,19 @@ def driver(name: str) -> ModuleType:
     """
     module = importlib.import_module(f"drivers.{name}")
     for hidden in getattr(module, "HIDDEN", ()):
-        sys.modules[hidden] = None  # type: ignore[assignment]  # then an import fails, and `find_spec` is None
+        sys.modules[hidden] = None  # type: ignore[assignment]  # an import fails, and `find_spec` is None
     return module
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is to be done.
+    """The parameters of a measurement.
 
     Attributes:
         server: URL of the model server.
-        dialect: How calls are written.
-        rounds: How many rounds the model asks for before it answers.
-        tools: "add"; or the three that wait 100, 200 and 150 ms, as coroutines or as plain
+        dialect: The dialect of the calls.
+        rounds: The number of tool rounds before the answer.
+        tools: "add", or the three tools that wait 100, 200 and 150 ms, as coroutines or as plain
             functions.
     """
 
@@ -76,7 +72,7 @@ class Work:
 
     @property
     def base(self) -> str:
-        """The base URL as SDKs want it: OpenAI's ends in /v1, Anthropic's does not."""
+        """The base URL in the form of the SDKs: OpenAI's ends in /v1, Anthropic's does not."""
         way = (
             "three"
             if self.tools != "add"
@@ -88,12 +84,12 @@ class Work:
 
     @property
     def functions(self) -> list[Callable[..., Any]]:
-        """The tools."""
+        """The tool functions."""
         return {"add": [add], "three": WAITING, "three blocking": BLOCKING}[self.tools]
 
     @property
     def model(self) -> str:
-        """A name that SDKs know."""
+        """A model name that the SDKs know."""
         return "claude-haiku-4-5" if self.dialect == "messages" else "gpt-4o"
 
 
@@ -127,7 +123,7 @@ async def wait_150() -> str:
 
 
 def blocking(milliseconds: int) -> Callable[[], str]:
-    """The tool of the same name that keeps its thread busy."""
+    """Return the tool of the same name that blocks its thread."""
 
     def wait() -> str:
         time.sleep(milliseconds / 1000)
@@ -156,7 +152,7 @@ _NONE = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
 def described(functions: list[Callable[..., Any]]) -> list[dict[str, Any]]:
-    """The tools as JSON, for who writes a loop by hand."""
+    """Return the tools as JSON, for a handwritten loop."""
     return [
         {
             "name": each.__name__,
@@ -167,14 +163,14 @@ def described(functions: list[Callable[..., Any]]) -> list[dict[str, Any]]:
     ]
 
 
-async def run_all(work: Work, asked: list[tuple[str, dict[str, Any]]]) -> list[str]:
-    """Run calls by hand, given by name and arguments: all at once if there are several."""
+async def run_all(work: Work, requested: list[tuple[str, dict[str, Any]]]) -> list[str]:
+    """Run calls, given by name and arguments: concurrently if there are several."""
     functions = {each.__name__: each for each in work.functions}
     if work.tools == "three blocking":
         return await asyncio.gather(
-            *[asyncio.to_thread(functions[name], **given) for name, given in asked]
+            *[asyncio.to_thread(functions[name], **given) for name, given in requested]
         )
-    if len(asked) == 1:
-        [(name, given)] = asked
+    if len(requested) == 1:
+        [(name, given)] = requested
         return [await functions[name](**given)]
-    return await asyncio.gather(*[functions[name](**given) for name, given in asked])
+    return await asyncio.gather(*[functions[name](**given) for name, given in requested])

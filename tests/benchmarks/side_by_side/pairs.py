@@ -1,8 +1,8 @@
-"""Has drivers take turns, each beside the bare loop right before it: figures and ratios.
+"""Alternates drivers with the bare loop, and computes figures and ratios.
 
-One machine differs from minute to minute, so what counts is the ratio of two measurements made one
-after the other; the median of several. Each driver is a process of its own that lives as long as
-the run, on one core; the model server has another. Knows nothing of what the figures mean.
+The speed of a machine varies, so the result is the ratio of two measurements right after each other,
+as the median of several. Each driver is a separate process for the whole run, on one core; the model
+server has another core.
 """
 
 import json
@@ -20,19 +20,19 @@ from statistics import median
 from typing import Any
 
 _HERE = Path(__file__).parent
-LONGEST = 300  # seconds a task may take
-_LONG = 30.0  # seconds after which what was measured is enough
+LONGEST = 300  # maximum seconds of a task
+_LONG = 30.0  # seconds of measurement that are enough
 
 
 def cores() -> tuple[list[str], list[str]]:
-    """A core for the server and one for the drivers; none are named where that cannot be said."""
+    """Return a core for the server and a core for the drivers, or empty lists if unsupported."""
     ours = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     return ([str(ours[0])], [str(ours[-1])]) if len(ours) > 1 else ([], [])
 
 
 @contextmanager
 def model_server() -> Iterator[str]:
-    """The URL of a model server that runs meanwhile."""
+    """Run a model server and yield its URL."""
     command = [sys.executable, str(_HERE / "server.py"), *cores()[0]]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -47,14 +47,14 @@ class Driver:
 
     Args:
         name: One of `drivers/`.
-        python: The Python that has what it drives.
+        python: The Python of the environment with the driver's library.
 
     Attributes:
-        about: What the worker says of it.
-        can: What it can do; "" is what all can.
+        about: The worker's description of itself.
+        can: The supported features; every driver supports "".
 
     Raises:
-        RuntimeError: It does not start; the text says why.
+        RuntimeError: It does not start; the message has the reason.
     """
 
     def __init__(self, name: str, python: str = sys.executable) -> None:
@@ -64,13 +64,13 @@ class Driver:
 
     def _start(self) -> None:
         command = [self.python, str(_HERE / "worker.py"), self.name, *cores()[1]]
-        # Not a pipe: one that nobody reads would fill up. Closed with the process.
-        self._complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        # A file instead of a pipe, which would fill up. It is closed with the process.
+        self._stderr = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._complaints,
+            stderr=self._stderr,
             text=True,
         )
         self.about = self._answer()
@@ -79,14 +79,14 @@ class Driver:
             raise RuntimeError(self.about["error"])
 
     def do(self, task: str, **given: Any) -> dict[str, Any]:
-        """Have it measured once. A process that failed may go on with something, so another one
-        takes its place.
+        """Run a measurement once. After a failure the process is replaced, because it may continue
+        to run.
 
         Raises:
-            RuntimeError: It failed; the text says why.
+            RuntimeError: It failed; the message has the reason.
         """
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # the answer says so
+        with suppress(BrokenPipeError):  # the answer reports the failure
             self._process.stdin.write(json.dumps({"task": task, **given}) + "\n")
             self._process.stdin.flush()
         answer = self._answer()
@@ -101,10 +101,10 @@ class Driver:
         self._process.kill()
         with suppress(BrokenPipeError):
             self._process.communicate()
-        self._complaints.close()
+        self._stderr.close()
 
     def _answer(self) -> dict[str, Any]:
-        """What it says next; if it is silent for too long it is ended, which is an answer, too."""
+        """Return the next answer; a process that is silent for too long is killed, which is an answer."""
         assert self._process.stdout is not None
         watch = threading.Timer(LONGEST, self._process.kill)
         watch.start()
@@ -115,21 +115,21 @@ class Driver:
                     return answer
         finally:
             watch.cancel()
-        self._complaints.seek(0)
-        said = self._complaints.read().strip().splitlines() or ["it said nothing"]
-        return {"error": f"the process ended, at the latest after {LONGEST} s: {said[-1]}"}
+        self._stderr.seek(0)
+        lines = self._stderr.read().strip().splitlines() or ["it printed nothing"]
+        return {"error": f"the process ended, at the latest after {LONGEST} s: {lines[-1]}"}
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What several measurements of one thing came to, as medians by the name of the figure.
+    """Result of several measurements, as medians by the name of the figure.
 
     Attributes:
-        figures: Themselves.
-        ratios: To the base's, right before each of them.
-        above: How much more than the base's.
-        base: The base's.
-        runs: How many measurements there were.
+        figures: The figures themselves.
+        ratios: Their ratios to the base right before them.
+        above: Their differences to the base.
+        base: The figures of the base.
+        runs: The number of measurements.
     """
 
     figures: dict[str, float]
@@ -142,14 +142,14 @@ class Measured:
 def beside(
     base: Callable[[], dict[str, float]], measure: Callable[[], dict[str, float]], runs: int
 ) -> Measured:
-    """Measure so often, and the base right before each time; less often what takes long."""
+    """Measure repeatedly, the base before each measurement; slow tasks are measured less often."""
     figures: list[dict[str, float]] = []
     before: list[dict[str, float]] = []
     started = time.monotonic()
     for run in range(runs + 1):
         bare, now = base(), measure()
         enough = time.monotonic() - started > _LONG
-        if run or enough:  # the first finds cold caches
+        if run or enough:  # the first pair has cold caches
             figures.append(now)
             before.append(bare)
         if enough:
@@ -165,5 +165,5 @@ def beside(
 
 
 def medians(rows: Sequence[dict[str, float]]) -> dict[str, float]:
-    """The median of each figure."""
+    """Return the median of each figure."""
     return {name: median(row[name] for row in rows) for name in rows[0]} if rows else {}

@@ -1,9 +1,8 @@
-"""Three plots of the results, as SVG: what a request costs, how that grows, and how many there are
-in a second.
+"""Three plots of the results as SVG: cost of a request, its growth, and requests per second.
 
-The text stays text, the names stand beside what they name, and the same results give the same
-files. Whoever has no figures for a plot is not in it; with fewer than two there is no plot. Needs
-matplotlib, which the project does not.
+Text stays text, names are next to their lines, and equal results give equal files. A driver without
+figures is not in a plot; with fewer than two drivers there is no plot. Needs matplotlib, which the
+project does not.
 """
 
 import math
@@ -40,17 +39,17 @@ _STYLE = {
     "figure.facecolor": _CARD,
     "savefig.facecolor": _CARD,
 }
-_WIDE = 8  # times between the least and the most that ask for a logarithmic axis
+_WIDE = 8  # ratio of maximum to minimum that requires a logarithmic axis
 _CALLS = {"calls 10": "10 rounds", "calls 50": "50 rounds"}
 _LOOPS = {"calls 10": "1", "at once 32": "32", "at once 256": "256"}
 
 
 def draw(results: dict[str, Any], folder: Path) -> None:
-    """Write the plots of which there are figures; says so if matplotlib is missing.
+    """Write the plots that have figures; print a hint if matplotlib is missing.
 
     Args:
-        results: As `__main__.py` makes them.
-        folder: Where they go to: `requests.svg`, `growth.svg` and `at_once.svg`.
+        results: The results of `__main__.py`.
+        folder: The destination of `requests.svg`, `growth.svg` and `at_once.svg`.
     """
     try:
         from matplotlib import style
@@ -68,7 +67,7 @@ def draw(results: dict[str, Any], folder: Path) -> None:
 
 
 def drawn(results: dict[str, Any]) -> dict[str, "Figure"]:
-    """The plots by file name."""
+    """Return the plots by file name."""
     side = Side(results)
     plots = {
         "requests.svg": requests(side),
@@ -83,7 +82,7 @@ def drawn(results: dict[str, Any]) -> dict[str, "Figure"]:
 
 
 def requests(side: Side) -> "Figure | None":
-    """CPU of a request beside the base, as bars."""
+    """Draw the CPU time of a request relative to the base, as bars."""
     found = {
         driver: {
             task: times for task in _CALLS if (times := beside_base(side, task, driver)) is not None
@@ -121,7 +120,7 @@ def requests(side: Side) -> "Figure | None":
 
 
 def beside_base(side: Side, task: str, driver: str) -> float | None:
-    """How many times the CPU of the base; 1 for the base itself."""
+    """Return the CPU time as a multiple of the base; 1 for the base itself."""
     if driver == BASE and side.row(task, driver):
         return 1.0
     return side.figure(task, driver, "cpu", "ratios")
@@ -130,8 +129,7 @@ def beside_base(side: Side, task: str, driver: str) -> float | None:
 def bars(
     axes: "Axes", values: Sequence[tuple[str, float | None]], wide: bool, most: float, least: float
 ) -> None:
-    """One panel, the least on top. On a logarithmic axis, where nothing is zero, bars begin at the
-    base."""
+    """Draw one panel, the least value on top. On a logarithmic axis, bars begin at the base."""
     axes.axvline(1, color=_MUTED, linewidth=0.8, zorder=3)
     for place, (driver, value) in enumerate(values):
         if value is None:
@@ -168,7 +166,7 @@ def bars(
 
 
 def growth(side: Side) -> "Figure | None":
-    """CPU of a request early and late in a conversation, as slopes."""
+    """Draw the CPU time of a request early and late in a conversation, as slopes."""
     lines = {}
     for driver in side.titles:
         ends = [side.figure("calls 50", driver, name) for name in ("early", "late", "growth")]
@@ -192,7 +190,7 @@ def growth(side: Side) -> "Figure | None":
 
 
 def at_once(side: Side) -> "Figure | None":
-    """Requests in a second by the number of loops at once."""
+    """Draw the requests per second by the number of concurrent loops."""
     lines: dict[str, list[tuple[int, float]]] = {}
     for driver in side.titles:
         for place, task in enumerate(_LOOPS):
@@ -216,31 +214,31 @@ def at_once(side: Side) -> "Figure | None":
 
 
 def last_of(points: Sequence[tuple[int, float]]) -> str:
-    """The figure where a line ends; and at how many loops, if there are not those at the right."""
+    """Return the last figure of a line, with its number of loops unless it is the maximum."""
     place, value = points[-1]
     loops = [*_LOOPS.values()]
     return number(value) if place == len(loops) - 1 else f"{number(value)} at {loops[place]}"
 
 
-# ---- what they share
+# ---- shared parts
 # -------------------------------------------------------------------------------------
 
 
-def card(height: float, title: str, says: str) -> "Figure":
-    """An empty plot under its title."""
+def card(height: float, title: str, subtitle: str) -> "Figure":
+    """Return an empty plot with a title."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.2, height), layout="constrained")
     figure.get_layout_engine().set(rect=(0.012, 0.02, 0.976, 1 - 0.62 / height))  # type: ignore[union-attr]
     figure.text(0.018, 1 - 0.14 / height, title, size=11, weight="bold", va="top")
-    figure.text(0.018, 1 - 0.38 / height, says, size=8.5, color=_MUTED, va="top")
+    figure.text(0.018, 1 - 0.38 / height, subtitle, size=8.5, color=_MUTED, va="top")
     return figure
 
 
 def along(
     axes: "Axes", lines: Mapping[str, list[tuple[int, float]]], titles: Mapping[str, str]
 ) -> None:
-    """Lines from left to right, each with its name at its end."""
+    """Draw lines from left to right, each with its name at its end."""
     values = [value for points in lines.values() for _, value in points]
     wide = max(values) / min(values) > _WIDE
     low, high = (min(values) / 1.25, max(values) * 1.25) if wide else (0.0, max(values) * 1.08)
@@ -268,27 +266,25 @@ def along(
         name_line(
             axes, driver, titles[driver], (lines[driver][-1][0], ends[driver]), (last, height)
         )
-    axes.set_xlim(
-        -0.06 * last, last * 1.06
-    )  # the names are beyond it, where no line of the grid is
+    axes.set_xlim(-0.06 * last, last * 1.06)  # the names are to the right of the grid
 
 
 def ticks_of_a_decade() -> Any:
-    """Where a logarithmic axis has figures."""
+    """Return the labeled ticks of a logarithmic axis."""
     from matplotlib.ticker import LogLocator
 
     return LogLocator(subs=(1, 2, 5))
 
 
 def height_of(value: float, low: float, high: float, wide: bool) -> float:
-    """Where a value is between the bottom, 0, and the top, 1."""
+    """Return the relative height of a value between the bottom, 0, and the top, 1."""
     if wide:
         value, low, high = math.log(value), math.log(low), math.log(high)
     return (value - low) / (high - low)
 
 
 def spread(heights: Mapping[str, float], gap: float) -> dict[str, float]:
-    """The same heights, pushed apart where they are closer than the gap."""
+    """Return the heights, moved apart if they are closer than the gap."""
     order = sorted(heights, key=lambda name: heights[name])
     places = [heights[name] for name in order]
     for _ in range(500):
@@ -302,7 +298,7 @@ def spread(heights: Mapping[str, float], gap: float) -> dict[str, float]:
 def name_line(
     axes: "Axes", driver: str, title: str, end: tuple[float, float], place: tuple[float, float]
 ) -> None:
-    """The name to the right of the last point, and a thin line that leads to it."""
+    """Draw the name to the right of the last point, with a thin line to it."""
     right = place[0] * 1.085
     color = _COLORS.get(driver, _PEER)
     axes.plot(
@@ -326,5 +322,5 @@ def name_line(
 
 
 def weight(driver: str) -> str:
-    """Ours stand out."""
+    """Return the font weight; ours is bold."""
     return "bold" if driver in OURS else "normal"

@@ -1,7 +1,7 @@
-"""The results as a page of Markdown that a person reads.
+"""The results as a Markdown page.
 
-Knows nothing of how it is measured. Says nothing of the machine but what the results say of its
-processor: the page is kept as documentation. A section of which nothing was measured is left out.
+Of the machine it shows only the processor, because the page is part of the documentation. Sections
+without measurements are omitted.
 """
 
 import re
@@ -46,10 +46,10 @@ _ALONE = {
 
 
 def markdown(results: Results) -> str:
-    """The page.
+    """Return the page.
 
     Args:
-        results: As `__main__.py` makes them.
+        results: The results of `__main__.py`.
     """
     side = Side(results)
     sections = [
@@ -70,7 +70,7 @@ def markdown(results: Results) -> str:
 
 
 def beginning(results: Results) -> str:
-    """What was measured, where, when and how."""
+    """Describe the measurement: place, date and method."""
     machine = results["machine"]
     cores = "had a core each" if machine["a core each"] else "shared all cores"
     return (
@@ -83,23 +83,22 @@ def beginning(results: Results) -> str:
     )
 
 
-# ---- what is judged
+# ---- the bars
 # --------------------------------------------------------------------------------------
 
 
 def bars_judged(results: Results) -> str:
-    """Each bar that was measured, and whether it holds."""
+    """List each measured bar, and whether it holds."""
     judged = list(bars.judged(results))
     if not judged:
         return ""
     missed = sum(bar.missed for bar in judged)
-    says = f"{len(judged) - missed} of {len(judged)} that were measured hold. Less is better."
-    return f"{says}\n\n{table(['what', 'measured', 'at most', ''], map(bar_line, judged))}"
+    sentence = f"{len(judged) - missed} of {len(judged)} that were measured hold. Less is better."
+    return f"{sentence}\n\n{table(['what', 'measured', 'at most', ''], map(bar_line, judged))}"
 
 
 def bar_line(bar: bars.Bar) -> list[str]:
-    """A bar in readable units, the same for both figures; with more digits where they would look
-    the same."""
+    """Return a bar in readable units, with more digits if both figures would look equal."""
     factor, sign = _UNITS[bar.unit]
     if bar.unit == "s" and bar.most < 1:
         factor, sign = (1e3, "ms") if bar.most >= 1e-3 else (1e6, "µs")
@@ -123,7 +122,7 @@ def bar_line(bar: bars.Bar) -> list[str]:
 
 
 def one_loop(side: Side) -> str:
-    """CPU and wall time of a request, one conversation after the other."""
+    """Show the CPU and wall time of a request, in sequential conversations."""
     loops = [task for task in TASKS if task.way == "loop"]
     parts = [
         side.table(
@@ -136,7 +135,7 @@ def one_loop(side: Side) -> str:
 
 
 def growth(side: Side) -> str:
-    """CPU time of a round early and late in a long conversation."""
+    """Show the CPU time of a round early and late in a long conversation."""
     shown = (
         ("early", "rounds 2–6", microseconds),
         ("late", "46–50", microseconds),
@@ -147,12 +146,12 @@ def growth(side: Side) -> str:
         for task, dialect in (("calls 50", "tool calls"), ("decisions 50", "prompt dialect"))
         for name, title, text in shown
     ]
-    says = "CPU time from one call of the tool to the next, in a conversation of 50 rounds."
-    return headed(says, side.table(columns))
+    sentence = "CPU time from one call of the tool to the next, in a conversation of 50 rounds."
+    return headed(sentence, side.table(columns))
 
 
 def loops_at_once(side: Side) -> str:
-    """How many requests there are in a second, on one core."""
+    """Show the requests per second on one core."""
     tasks = [task for task in TASKS if task.way == "at_once"]
     columns = []
     for task in tasks:
@@ -169,7 +168,7 @@ def loops_at_once(side: Side) -> str:
 
 
 def three_tools(side: Side) -> str:
-    """Three tools that wait 100, 200 and 150 ms."""
+    """Show three tools that wait 100, 200 and 150 ms."""
     columns = []
     for task, tools in (("three", "coroutines"), ("three blocking", "plain functions")):
         columns += [
@@ -177,15 +176,15 @@ def three_tools(side: Side) -> str:
             Column(f"{tools}, above bare httpx", task, "wall", tenths, "above"),
             Column(f"{tools}, stuck", task, "stuck", tenths),
         ]
-    says = (
+    sentence = (
         "Tools that wait 100, 200 and 150 ms: 200 ms if they run at once, 450 ms one after the other. Stuck is "
         "the longest that the event loop could do nothing else."
     )
-    return headed(says, side.table(columns))
+    return headed(sentence, side.table(columns))
 
 
 def streams(results: Results, side: Side) -> str:
-    """Reading a long stream, and looking at the arguments meanwhile."""
+    """Show reading a long stream, with and without parsing partial arguments."""
     read = side.table(
         [
             Column("events", "stream", "wall", per_second),
@@ -210,7 +209,7 @@ def streams(results: Results, side: Side) -> str:
 
 
 def other_formats(results: Results) -> str:
-    """Whose streams are not those of the base."""
+    """Name the drivers whose streams have another format than the base."""
     titles = [
         about["title"]
         for about in results["drivers"].values()
@@ -224,7 +223,7 @@ def other_formats(results: Results) -> str:
 
 
 def starting(results: Results) -> str:
-    """What it costs to start."""
+    """Show the cost of starting."""
     rows = [{"task": "starting", **row} for row in results["starting"]]
     side = Side({"drivers": results["drivers"], "side by side": rows})
     columns = [
@@ -234,15 +233,15 @@ def starting(results: Results) -> str:
         Column("memory", "starting", "resident", megabytes),
         Column("modules", "starting", "modules", "{:,.0f}".format),
     ]
-    says = (
+    sentence = (
         "In a new process each time, with compiled files kept. The time to the first answer includes the start of "
         "Python. Memory and modules are those after the import; a MB is 1024² bytes."
     )
-    return headed(says, side.table(columns))
+    return headed(sentence, side.table(columns))
 
 
 def alone(results: Results) -> str:
-    """What needs no server: a table for each kind of task, which is the first word of its name."""
+    """Show the tasks without a server: a table per kind, which is the first word of the name."""
     kinds = dict.fromkeys(row["task"].split()[0] for row in results["alone"])
     parts = [
         alone_of([row for row in results["alone"] if row["task"].split()[0] == kind], kind)
@@ -252,7 +251,7 @@ def alone(results: Results) -> str:
 
 
 def alone_of(rows: list[dict[str, Any]], kind: str) -> str:
-    """The table of one kind: ways by tasks."""
+    """Return the table of one kind: variants by tasks."""
     by = {(row["way"], row["task"]): row for row in rows}
     compared = {row["task"] for row in rows if row["ratio"] is not None}
     base = dict.fromkeys(
@@ -275,12 +274,12 @@ def alone_of(rows: list[dict[str, Any]], kind: str) -> str:
             else None
         )
 
-    says = _ALONE.get(kind, kind) + (f" Ratios are to {', '.join(base)}." if base else "")
-    return headed(says, grid("", ways, tasks, cell))
+    sentence = _ALONE.get(kind, kind) + (f" Ratios are to {', '.join(base)}." if base else "")
+    return headed(sentence, grid("", ways, tasks, cell))
 
 
 def versions(results: Results) -> str:
-    """What was measured, exactly."""
+    """List the exact versions."""
     rows = [
         [
             about["title"],
@@ -292,7 +291,7 @@ def versions(results: Results) -> str:
 
 
 def missing(results: Results, side: Side) -> str:
-    """Who was skipped and what failed, each reason once."""
+    """List skipped drivers and failures, each reason once."""
     reasons: dict[tuple[str, str], list[str]] = {}
     starts = [{"task": "starting", **row} for row in results["starting"]]
     for row in [*results["side by side"], *starts]:

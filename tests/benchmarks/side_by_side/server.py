@@ -1,20 +1,18 @@
-"""A model server to measure clients with, as fast as plain Python can be: what it says is known
-beforehand.
+"""A model server for benchmarks of clients, as fast as plain Python allows: replies are prepared.
 
-    python tests/benchmarks/side_by_side/server.py [core]     prints its port and serves until it is
-    ended
+    python tests/benchmarks/side_by_side/server.py [core]
 
-It knows a request by its path, and how far a talk has come by the results in it; nothing else is
-read:
+Prints its port and serves until it is stopped. The path selects the reply, and the tool results in
+the request select the round; the rest of the request is ignored:
 
-    /calls/N/…       so many rounds of tool calls, then text
+    /calls/N/…       N rounds of tool calls, then text
     /decisions/N/…   the same as decisions in JSON text
     /three/N/…       one round with three calls, then text
     /stream/N/…      N pieces of a reply, half of them text, half arguments of one call; 32 to a
-    packet
+                     packet
 
-A path that ends in /messages is answered in Anthropic's format, any other in OpenAI's; and as a
-stream where the request wants one. Needs nothing but Python.
+A path that ends in /messages is answered in Anthropic's format, any other path in OpenAI's, as a
+stream if the request asks for one. Needs only Python.
 """
 
 import asyncio
@@ -27,11 +25,11 @@ from functools import cache
 from typing import Any
 
 ANSWER = "All sums are done."
-"""What is said after the last round."""
+"""The text after the last round."""
 
 _RESULT = re.compile(rb'"tool_call_id"|"tool_result"|"\[Tool result for|"Observation:\\n')
 _STREAMED = re.compile(rb'"stream": ?true')
-# smolagents ends a talk with a call of its own.
+# smolagents ends a conversation with a call of its own.
 _ENDS_WITH_A_CALL = re.compile(rb'"name": ?"final_answer"')
 _THREE = ("wait_100", "wait_200", "wait_150")
 _HEAD = b"HTTP/1.1 200 OK\r\nx-request-id: req_1\r\ncontent-type: "
@@ -44,7 +42,7 @@ Call = tuple[str, str, dict[str, Any]]
 
 
 def reply(way: str, rounds: int, body: bytes) -> tuple[str | None, list[Call]]:
-    """What the model says: text, or calls."""
+    """Return the reply of the model: text, or calls."""
     done = len(_RESULT.findall(body))
     if way == "three" and not done:
         return None, [(f"call_{name}", name, {}) for name in _THREE]
@@ -60,7 +58,7 @@ def reply(way: str, rounds: int, body: bytes) -> tuple[str | None, list[Call]]:
 
 
 def list_in_pieces(count: int) -> Iterator[str]:
-    """The arguments of the streamed call: one JSON object in so many pieces."""
+    """Return the arguments of the streamed call: one JSON object in this number of pieces."""
     yield '{"items":['
     for number in range(count - 2):
         yield ("," if number else "") + f'{{"k":{number},"v":"w{number}"}}'
@@ -68,10 +66,10 @@ def list_in_pieces(count: int) -> Iterator[str]:
 
 
 class OpenAIFormat:
-    """What an OpenAI-compatible server sends, with all that surrounds a reply there."""
+    """Replies of an OpenAI-compatible server, with all their fields."""
 
     def whole(self, text: str | None, calls: list[Call], tokens: int) -> bytes:
-        """A reply in one piece."""
+        """Return a whole reply."""
         message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
         if calls:
             message["tool_calls"] = [self._call(*call) for call in calls]
@@ -82,7 +80,7 @@ class OpenAIFormat:
         ).encode()
 
     def events(self, text: str | None, calls: list[Call], tokens: int) -> Iterator[bytes]:
-        """The same reply as a stream."""
+        """Return the same reply as a stream."""
         yield self._delta({"role": "assistant", "content": ""})
         if text:
             yield self._delta({"content": text})
@@ -91,7 +89,7 @@ class OpenAIFormat:
         yield from self._end("tool_calls" if calls else "stop", tokens)
 
     def pieces(self, count: int) -> Iterator[bytes]:
-        """A long stream: words, then the arguments of a call."""
+        """Return a long stream: words, then the arguments of a call."""
         yield self._delta({"role": "assistant", "content": ""})
         for number in range(count // 2):
             yield self._delta({"content": f"word{number} "})
@@ -145,10 +143,10 @@ class OpenAIFormat:
 
 
 class AnthropicFormat:
-    """What Anthropic's server sends."""
+    """Replies of Anthropic's server."""
 
     def whole(self, text: str | None, calls: list[Call], tokens: int) -> bytes:
-        """A reply in one piece."""
+        """Return a whole reply."""
         blocks: list[Any] = [{"type": "text", "text": text}] if text else []
         blocks += [self._call(*call) for call in calls]
         return json.dumps(
@@ -156,7 +154,7 @@ class AnthropicFormat:
         ).encode()
 
     def events(self, text: str | None, calls: list[Call], tokens: int) -> Iterator[bytes]:
-        """The same reply as a stream."""
+        """Return the same reply as a stream."""
         yield self._event("message_start", message=self._message([], None, tokens))
         if text:
             yield from self._text([text])
@@ -165,7 +163,7 @@ class AnthropicFormat:
         yield from self._end("tool_use" if calls else "end_turn")
 
     def pieces(self, count: int) -> Iterator[bytes]:
-        """A long stream: words, then the arguments of a call."""
+        """Return a long stream: words, then the arguments of a call."""
         yield self._event("message_start", message=self._message([], None, 100))
         yield from self._text(f"word{number} " for number in range(count // 2))
         yield from self._arguments(1, "toolu_0", "store", list_in_pieces(count - count // 2))
@@ -222,28 +220,27 @@ Format = OpenAIFormat | AnthropicFormat
 
 
 def answer(path: str, body: bytes) -> bytes:
-    """All of an HTTP answer: a pure function of the request."""
+    """Return a complete HTTP answer: a pure function of the request."""
     form: Format = AnthropicFormat() if path.endswith("/messages") else OpenAIFormat()
     _, way, count, *_ = path.split("/")
     if way == "stream":
         return long_stream(form.__class__, int(count))
-    # As many tokens as there may be in so much text, or a client might think that the server cut
-    # it.
-    said = *reply(way, int(count), body), len(body) // 4
+    # A plausible number of tokens for the text; otherwise a client may warn about a truncated prompt.
+    sent_text = *reply(way, int(count), body), len(body) // 4
     if _STREAMED.search(body):
-        return _CHUNKED + chunked(form.events(*said))
-    whole = form.whole(*said)
+        return _CHUNKED + chunked(form.events(*sent_text))
+    whole = form.whole(*sent_text)
     return _WHOLE % (len(whole), whole)
 
 
 @cache
 def long_stream(form: type[Format], count: int) -> bytes:
-    """A long stream; made once, for the same is sent each time."""
+    """Return a long stream, cached because it is the same each time."""
     return _CHUNKED + chunked(form().pieces(count))
 
 
 def chunked(events: Iterator[bytes]) -> bytes:
-    """Events as chunks of HTTP, each in one of its own, as servers send them."""
+    """Return events as HTTP chunks, one event per chunk, as servers send them."""
     return b"".join([b"%x\r\n%b\r\n" % (len(event), event) for event in events]) + b"0\r\n\r\n"
 
 
@@ -254,12 +251,12 @@ class Server(asyncio.Protocol):
         self._got = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Somebody has come."""
+        """Store the transport of a new connection."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Answer as soon as a request is whole."""
+        """Answer as soon as a request is complete."""
         self._got += data
         head, end, body = self._got.partition(b"\r\n\r\n")
         if not end:
@@ -272,7 +269,7 @@ class Server(asyncio.Protocol):
 
 
 async def main(cores: list[str]) -> None:
-    """Serve for ever, on these cores if any are named."""
+    """Serve forever, on these cores if any are given."""
     if cores:
         os.sched_setaffinity(0, map(int, cores))
     server = await asyncio.get_running_loop().create_server(Server, "127.0.0.1", 0, backlog=4096)

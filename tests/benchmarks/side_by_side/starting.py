@@ -1,7 +1,7 @@
-"""What it costs to start: the import, the memory it takes, and the time to the first answer.
+"""Cost of starting: the import, its memory, and the time to the first answer.
 
-Each is measured in a new process of the driver's own Python, beside a Python that does nothing.
-Compiled files are kept, as on any machine but one where that is switched off.
+Each is measured in a new process of the driver's own Python, and compared with a Python that does
+nothing. Compiled files are kept, as in a normal installation.
 """
 
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 from pairs import Driver, cores
 
 _HERE = Path(__file__).parent
-_END = "\nimport os, sys; sys.stdout.flush(); os._exit(0)"  # taking a process apart is not counted
+_END = "\nimport os, sys; sys.stdout.flush(); os._exit(0)"  # the end of the process is not counted
 _RESIDENT = """
 import resource, sys
 try:
@@ -25,11 +25,11 @@ print(int(kilobytes) * 1024, len(sys.modules))
 
 
 def starting(driver: Driver, server: str, cache: Path) -> dict[str, float]:
-    """Seconds above bare Python to import, seconds to the first answer, bytes of memory, and
+    """Return seconds above bare Python to import, seconds to the first answer, bytes of memory, and
     modules.
 
     Args:
-        driver: Whom to start anew.
+        driver: The driver to start.
         server: URL of a model server.
         cache: Folder for compiled files.
 

@@ -1,8 +1,4 @@
-"""What the report and the plots read the results with: rows by name, figures as text, Markdown
-tables.
-
-Knows nothing of which tables there are (`report.py`) or of what is drawn (`plots.py`).
-"""
+"""Shared parts of the report and the plots: rows by name, figures as text, Markdown tables."""
 
 import math
 import re
@@ -27,14 +23,14 @@ _MACHINE = (
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What a column of a table shows of each driver.
+    """A column of a table, with a figure of each driver.
 
     Attributes:
-        title: Its head.
+        title: Its heading.
         task: The name of the task.
         name: The name of the figure.
-        shown: How it is written.
-        kind: Itself, or in which relation to the base.
+        shown: The function that formats it.
+        kind: The figure itself, or its relation to the base.
         compared: Whether the ratio follows it.
     """
 
@@ -50,7 +46,7 @@ class Side:
     """The rows that were measured with a model server, by task and driver.
 
     Args:
-        results: The whole results.
+        results: The complete results.
     """
 
     def __init__(self, results: Mapping[str, Any]) -> None:
@@ -58,17 +54,17 @@ class Side:
         self._rows = {(row["task"], row["driver"]): row for row in results["side by side"]}
 
     def row(self, task: str, driver: str) -> dict[str, Any]:
-        """One row; empty where there is none."""
+        """Return one row, or an empty one."""
         row: dict[str, Any] = self._rows.get((task, driver), {})
         return row
 
     def figure(self, task: str, driver: str, name: str, kind: str = "figures") -> float | None:
-        """One figure, if it was measured."""
+        """Return one figure, if it was measured."""
         value: float | None = self.row(task, driver).get(kind, {}).get(name)
         return value
 
     def table(self, columns: Iterable[Column], corner: str = "") -> str:
-        """The drivers and what was measured of them; ours stand out."""
+        """Return a table of the drivers and their figures; ours are in bold."""
         drivers = {
             name: f"**{title}**" if name in OURS else title for name, title in self.titles.items()
         }
@@ -91,7 +87,7 @@ class Side:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """So many significant digits, and commas between thousands."""
+    """Format a number with this many significant digits, and commas between thousands."""
     if not value or not math.isfinite(value):
         return f"{value:.0f}"
     after = digits - 1 - math.floor(math.log10(abs(value)))
@@ -102,53 +98,52 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def ratio(value: float) -> str:
-    """How many times."""
+    """Format a ratio."""
     return f"{value:.2f} ×" if 0.1 <= abs(value) < 10 else f"{number(value)} ×"
 
 
 def microseconds(seconds: float) -> str:
-    """Seconds, as µs."""
+    """Format seconds as µs."""
     return f"{number(seconds * 1e6)} µs"
 
 
 def milliseconds(seconds: float) -> str:
-    """Seconds, as ms."""
+    """Format seconds as ms."""
     return f"{number(seconds * 1e3)} ms"
 
 
 def tenths(seconds: float) -> str:
-    """Seconds, as ms with one decimal: more would be noise."""
+    """Format seconds as ms with one decimal; more would be noise."""
     return f"{seconds * 1e3:,.1f} ms"
 
 
 def megabytes(amount: float) -> str:
-    """Bytes, as MB."""
+    """Format bytes as MB."""
     return f"{number(amount / 1024**2)} MB"
 
 
 def per_second(seconds: float) -> str:
-    """Seconds that one takes, as how many there are in a second."""
+    """Format seconds per item as items per second."""
     return f"{number(1 / seconds)}/s"
 
 
 def beside(text: str, times: float | None) -> str:
-    """A figure and its ratio, if there is one."""
+    """Format a figure with its ratio, if there is one."""
     return text if times is None else f"{text} ({ratio(times)})"
 
 
 def joined(*parts: str) -> str:
-    """What there is, one under the other."""
+    """Join the nonempty parts with empty lines."""
     return "\n\n".join(part for part in parts if part)
 
 
-def headed(says: str, found: str) -> str:
-    """A table under a sentence; nothing where there is no table."""
-    return f"{says}\n\n{found}" if found else ""
+def headed(sentence: str, found: str) -> str:
+    """Return a table under a sentence, or nothing without a table."""
+    return f"{sentence}\n\n{found}" if found else ""
 
 
 def without_machine(reason: str) -> str:
-    """Why something failed, short, in one line, and without what it says of the machine: paths,
-    hosts, URLs."""
+    """Return a short, single-line reason of a failure without paths, hosts and URLs of the machine."""
     for what in _MACHINE:
         reason = what.sub("…", reason)
     reason = " ".join(reason.replace("`", "'").split()) or "no reason was given"
@@ -160,7 +155,7 @@ def without_machine(reason: str) -> str:
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table, its first column to the left and the others to the right; empty where there are no
+    """Return a table, its first column left-aligned and the others right-aligned; empty without
     rows."""
     lines = [_line(row) for row in rows]
     first, *others = head
@@ -177,9 +172,9 @@ def grid(
     columns: Mapping[str, str],
     cell: Callable[[str, str], str | None],
 ) -> str:
-    """A table of what `cell` says of each row and column, both by name with a title.
+    """Return a table of the values of `cell`, with titles for rows and columns.
 
-    A row or a column of which it says nothing is left out.
+    Rows and columns without values are omitted.
     """
     cells = {(row, column): cell(row, column) for row in rows for column in columns}
     shown = [row for row in rows if any(cells[row, column] for column in columns)]

@@ -1,6 +1,6 @@
-"""What is measured with a model server: a table, so that one can see at a glance what there is.
+"""The tasks that are measured with a model server, as a table.
 
-Knows nothing of how it is measured (`worker.py`, `pairs.py`) or shown (`report.py`).
+They are run by `worker.py` and `pairs.py`, and shown by `report.py`.
 """
 
 from dataclasses import dataclass, field
@@ -9,15 +9,15 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One thing every driver is asked to do, if it can.
+    """A task for every driver that supports it.
 
     Attributes:
-        name: What it is called in the results.
-        title: What it is called in a report.
+        name: The name in the results.
+        title: The name in a report.
         way: The function of `worker.py`.
-        needs: What a driver must be able to do; the names are those of `job.py`.
-        given: That function's arguments, besides the server.
-        quick: How often it is measured in a run of two minutes.
+        needs: The feature a driver must have, with the names of `job.py`.
+        given: The arguments of the function, besides the server.
+        quick: The number of measurements in a run of two minutes.
     """
 
     name: str

@@ -1,11 +1,10 @@
-"""The Python each driver runs in: a virtual environment of its own for each peer, made once, with
-plain pip.
+"""The Python of each driver: a virtual environment for each peer, created once with plain pip.
 
-    python tests/benchmarks/side_by_side/venvs.py [DRIVER …]     makes them, all if none is named
+    python tests/benchmarks/side_by_side/venvs.py [DRIVER …]     creates them, all by default
 
-They lie in `.bench/` in the project's root and stay there; delete that folder to get newer
-versions. What stands on nothing but the project and its extras runs in the Python that runs the
-benchmark. Knows nothing of what is measured. Needs nothing but Python.
+The environments are kept in `.bench/` in the project's root; delete that folder to get newer
+versions. Drivers that need only the project and its extras run in the Python that runs the
+benchmark. This file needs only Python.
 """
 
 import shutil
@@ -24,33 +23,33 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
     "openai_agents": ("openai-agents>=0.24",),
     "pydantic_ai_agent": ("pydantic-ai-slim[openai]>=2.68",),
     "langchain_agent": ("langchain>=1.4", "langchain-openai>=1.7"),
-    "litellm_sdk": ("litellm[mcp]>=1.106",),  # without that extra it cannot be asked with tools
+    "litellm_sdk": ("litellm[mcp]>=1.106",),  # tools need this extra
     "smolagents_agent": ("smolagents[openai]>=1.26",),
 }
-"""What is installed for each other driver. Not pinned: a report names the versions it measured."""
+"""Requirements of each other driver. They are not pinned: a report lists the measured versions."""
 
 
 class Skipped(Exception):
-    """An environment could not be made; the message says why."""
+    """An environment could not be created; the message has the reason."""
 
 
 def python_of(driver: str) -> Path:
-    """The Python to run a driver with; makes its environment where there is none yet.
+    """Return the Python of a driver; creates its environment if it is missing.
 
     Args:
         driver: Name of a file in `drivers/`.
 
     Returns:
-        Path of an executable.
+        The path of an executable.
 
     Raises:
-        Skipped: The environment cannot be made.
+        Skipped: The environment cannot be created.
     """
     if driver in HERE:
         return Path(sys.executable)
     home = FOLDER / driver
     python = home / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-    # Written last, so an environment that was left half made is not taken for a whole one.
+    # Written last, so an incomplete environment is not mistaken for a complete one.
     mark, wanted = home / "installed.txt", "\n".join(REQUIREMENTS[driver])
     if not (mark.exists() and mark.read_text() == wanted):
         _make(home, python, REQUIREMENTS[driver])
@@ -79,16 +78,18 @@ def _run(command: list[str]) -> None:
     try:
         subprocess.run(command, check=True, capture_output=True, text=True)
     except subprocess.CalledProcessError as error:
-        said = [line.strip() for line in (error.stdout + error.stderr).splitlines() if line.strip()]
-        # pip says first what is wrong, and then where to read on.
-        reasons = [line for line in said if line.startswith("ERROR")] or said[-1:]
+        lines = [
+            line.strip() for line in (error.stdout + error.stderr).splitlines() if line.strip()
+        ]
+        # The first lines of pip have the reason, the last ones a reference.
+        reasons = [line for line in lines if line.startswith("ERROR")] or lines[-1:]
         raise Skipped(f"{' '.join(command[1:4])} failed: {' '.join(reasons[:1])}") from None
     except OSError as error:
         raise Skipped(f"{type(error).__name__}: {error}") from None
 
 
 def main(names: list[str]) -> None:
-    """Make the environments that are named, or all."""
+    """Create the named environments, or all."""
     for name in names or REQUIREMENTS:
         try:
             print(f"{name}: {python_of(name)}")

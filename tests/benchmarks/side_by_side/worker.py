@@ -1,11 +1,10 @@
-"""Measures one driver, in a process of its own that waits for its next task: so any two can take
-turns.
+"""Measures one driver in a separate process that waits for tasks, so that two drivers can alternate.
 
     python worker.py DRIVER [core]
 
-Reads one task from each line of its input and answers with one line: JSON both times. A task names
-a function of this file and its arguments; the answer is what that function returns, or `{"error":
-…}`. The first line it writes says what it is. Needs nothing but Python and what the driver drives.
+Each line of the input is a task, and is answered with one line; both are JSON. A task names a
+function of this file and its arguments. The answer is the function's return value, or `{"error":
+…}`. The first line of the output describes the driver. Needs only Python and the driver's library.
 """
 
 import asyncio
@@ -25,11 +24,11 @@ from typing import Any
 import job
 from server import ANSWER, list_in_pieces
 
-_TICK = 0.005  # seconds between two looks at whether the event loop is stuck
+_TICK = 0.005  # seconds between two checks whether the event loop is stuck
 
 
 class Worker:
-    """One driver, and what it has opened.
+    """One driver, and the clients that it has opened.
 
     Args:
         driver: One of `drivers/`.
@@ -41,7 +40,7 @@ class Worker:
         self._opened: dict[Any, Any] = {}
 
     async def about(self) -> dict[str, Any]:
-        """What is measured here."""
+        """Describe the driver."""
         driver = self._driver
         versions = {each: importlib.metadata.version(each) for each in driver.PACKAGES}
         can = [each for each in ("reading", "snapshots") if hasattr(driver, each)]
@@ -55,7 +54,7 @@ class Worker:
     async def loop(
         self, server: str, dialect: job.Dialect, rounds: int, times: int
     ) -> dict[str, float]:
-        """One conversation after the other: CPU and wall time of a request, in seconds."""
+        """Measure sequential conversations: CPU and wall seconds of a request."""
         ask = await self._asking(job.Work(server, dialect, rounds))
         each: list[list[float]] = []
         started = _now()
@@ -73,11 +72,10 @@ class Worker:
         return cost
 
     async def at_once(self, server: str, loops: int, rounds: int) -> dict[str, float]:
-        """So many conversations at once, over a client of their own: CPU and wall time of a
-        request, in seconds.
+        """Measure this number of concurrent conversations with a new client: CPU and wall seconds of a
+        request.
 
-        A client that was used before has idle connections, fewer the longer it waited; that would
-        be measured, too.
+        A used client has idle connections, fewer after a longer wait, which would affect the result.
         """
         async with self._driver.asking(job.Work(server, self._own_calls, rounds)) as ask:
             await answered(ask)
@@ -87,8 +85,8 @@ class Worker:
             return _since(started, loops * (rounds + 1))
 
     async def three(self, server: str, tools: str) -> dict[str, float]:
-        """Three tools that take 200 ms: wall time of the whole conversation, and how long the loop
-        was stuck."""
+        """Measure three tools that take 200 ms: wall time of the conversation, and the longest time that
+        the loop was stuck."""
         ask = await self._asking(job.Work(server, self._own_calls, 1, tools))  # type: ignore[arg-type]
         stuck: list[float] = []
         ticking = asyncio.create_task(_ticking(stuck))
@@ -96,12 +94,12 @@ class Worker:
         started = time.perf_counter()
         await answered(ask)
         wall = time.perf_counter() - started
-        await asyncio.sleep(2 * _TICK)  # so that what the last of it was stuck for is seen, too
+        await asyncio.sleep(2 * _TICK)  # so that the end of the run is checked, too
         ticking.cancel()
         return {"wall": wall, "stuck": max(stuck)}
 
     async def stream(self, server: str, pieces: int) -> dict[str, float]:
-        """One long stream: CPU and wall time of an event, in seconds."""
+        """Measure one long stream: CPU and wall seconds of an event."""
         read = await self._open(self._driver.reading, f"{server}/stream/{pieces}" + self._version())
         started = _now()
         characters, arguments = await read()
@@ -113,8 +111,7 @@ class Worker:
         return cost
 
     async def snapshots(self, server: str, pieces: int) -> dict[str, float]:
-        """The same with the value parsed after each piece of the arguments: of which there are half
-        as many."""
+        """Measure the same with the value parsed after each piece of the arguments, half of the pieces."""
         read = await self._open(
             self._driver.snapshots, f"{server}/stream/{2 * pieces}" + self._version()
         )
@@ -126,12 +123,12 @@ class Worker:
         return cost
 
     async def close(self) -> None:
-        """Close what was opened."""
+        """Close all clients."""
         await self._stack.aclose()
 
     @property
     def _own_calls(self) -> job.Dialect:
-        """The tool calls of the provider that it speaks to."""
+        """Return the native dialect of the driver's provider."""
         return "calls" if "calls" in self._driver.SPEAKS else "messages"
 
     def _version(self) -> str:
@@ -142,8 +139,7 @@ class Worker:
         return ask
 
     async def _open(self, way: Callable[[Any], Any], what: Any) -> Any:
-        """What was opened for this before; else open it, and use it once, for what is made at the
-        first use."""
+        """Return the opened client for this work, or open it and use it once as a warm-up."""
         key = way.__name__, what
         if key not in self._opened:
             self._opened[key] = used = await self._stack.enter_async_context(way(what))
@@ -153,7 +149,7 @@ class Worker:
 
 
 async def answered(ask: job.Ask) -> None:
-    """Ask; it counts only if the answer is right."""
+    """Ask, and check the answer."""
     answer = await ask()
     if ANSWER not in answer:
         raise RuntimeError(f"not the answer: {answer[:200]!r}")
@@ -176,21 +172,21 @@ def _since(started: tuple[float, float], count: int) -> dict[str, float]:
 
 
 async def serve(driver: ModuleType) -> None:
-    """Do each task as it comes, until the input ends."""
+    """Run each task as it arrives, until the input ends."""
     worker = Worker(driver)
-    say(await worker.about())
+    write_line(await worker.about())
     loop = asyncio.get_running_loop()
     while line := await loop.run_in_executor(None, sys.stdin.readline):
         task = json.loads(line)
         way: Callable[..., Awaitable[dict[str, Any]]] = getattr(worker, task.pop("task"))
         try:
-            say(await way(**task))
-        except Exception as error:  # whatever a peer may raise is its result
-            say({"error": f"{type(error).__name__}: {error}"[:500]})
+            write_line(await way(**task))
+        except Exception as error:  # any exception of a peer is its result
+            write_line({"error": f"{type(error).__name__}: {error}"[:500]})
 
 
-def say(what: dict[str, Any]) -> None:
-    """One line to whoever started this process; a library may print, too, so it is marked."""
+def write_line(what: dict[str, Any]) -> None:
+    """Write one line to the parent process; it is marked, because a library may print, too."""
     print(f"\n@@{json.dumps(what)}", flush=True)
 
 

@@ -1,4 +1,4 @@
-"""One way to solve the exercises of stage 0."""
+"""Solutions of the exercises of stage 0."""
 
 import asyncio as _asyncio
 
@@ -40,7 +40,7 @@ def busy_first(times, inner):
 
 
 async def ask_several(gateway, messages, models):
-    messages = list(messages)  # read several times
+    messages = list(messages)  # an iterator could be read only once
 
     async def ask(model):
         try:

@@ -1,33 +1,38 @@
-"""One way to solve the exercises of stage 1."""
+"""One solution of each exercise for lesson 2."""
 
-from stage1_context import MessageHistory as _MessageHistory
-from stage1_context import MessageRecord as _MessageRecord
-from stage1_context import RepairRecord as _RepairRecord
+from stage0_gateway import Message
+from stage1_context import ContextEngine, MessageHistory, MessageRecord, RepairRecord, WindowPolicy
 
 
-class _FirstAndRecent:
+class FirstAndRecent:
+    """Selects the first and the newest exchanges."""
+
     def __init__(self, first, recent):
-        self.first, self.recent = first, recent
+        self.first = first
+        self.recent = recent
 
-    def select(self, system, rest, room, /):
+    def select(self, system, rest, budget, /):
         exchanges = []
         for each in rest:
+            # A tool result belongs to the exchange before it. Any other message begins one.
             if each.message.role == "tool" and exchanges:
                 exchanges[-1].append(each)
             else:
                 exchanges.append([each])
+        # The newest part begins behind the first part at the earliest, so nothing is sent twice.
         newest = max(self.first, len(exchanges) - self.recent)
-        kept = exchanges[: self.first] + exchanges[newest:]
-        return [*system, *(each for one in kept for each in one)]
+        selected = exchanges[: self.first] + exchanges[newest:]
+        return [*system, *(each for exchange in selected for each in exchange)]
 
 
-def first_and_recent(first, recent):
-    return _FirstAndRecent(first, recent)
+def first_and_recent(first: int, recent: int) -> WindowPolicy:
+    return FirstAndRecent(first, recent)
 
 
-async def fork(engine, session_id, length):
+async def fork(engine: ContextEngine, session_id: str, length: int) -> str:
     messages = (await engine.history(session_id)).messages[:length]
-    while _MessageHistory(messages).check_history():
+    # Remove messages from the end until each call has its results.
+    while MessageHistory(messages).check_history():
         messages = messages[:-1]
     new = await engine.create_session()
     for message in messages:
@@ -35,25 +40,27 @@ async def fork(engine, session_id, length):
     return new
 
 
-async def take_back(engine, session_id):
+async def take_back(engine: ContextEngine, session_id: str) -> Message | None:
     entries = await engine.store.read(session_id)
+    # Earlier calls of this function have hidden some messages already.
     hidden = {
         index
         for _, record in entries
-        if isinstance(record, _RepairRecord)
+        if isinstance(record, RepairRecord)
         for index in record.hidden
     }
-    said = [
+    shown = [
         (index, record.message)
         for index, record in entries
-        if isinstance(record, _MessageRecord)
+        if isinstance(record, MessageRecord)
         and record.message.role != "system"
         and index not in hidden
     ]
-    questions = [place for place, (_, message) in enumerate(said) if message.role == "user"]
+    questions = [number for number, (_, message) in enumerate(shown) if message.role == "user"]
     if not questions:
         return None
-    taken = said[questions[-1] :]
-    record = _RepairRecord(hidden=tuple(index for index, _ in taken))
+    last = shown[questions[-1] :]
+    record = RepairRecord(hidden=tuple(index for index, _ in last))
+    # The store raises SessionConflict if the journal has more records than were read.
     await engine.store.append(session_id, record, expected=len(entries))
-    return taken[0][1]
+    return last[0][1]

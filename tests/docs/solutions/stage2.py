@@ -1,4 +1,4 @@
-"""One way to solve the exercises of stage 2."""
+"""Solutions of the exercises of stage 2."""
 
 from dataclasses import replace as _replace
 
@@ -19,30 +19,29 @@ def without_guesses(text, schema, trusted):
 
 
 def fields_as_they_come(pieces):
-    text, told = "", 0
+    text, yielded = "", 0
     for piece in pieces:
         text += piece
         seen = _parse_partial(text)
         fields = [*(seen.value or {}).items()]
-        whole = len(fields) - (
-            len(seen.open) > 1
-        )  # what is open within the object is its last field
-        yield from fields[told:whole]
-        told = whole
+        # Only the last field of the object can be open.
+        closed = len(fields) - (len(seen.open) > 1)
+        yield from fields[yielded:closed]
+        yielded = closed
 
 
 async def ask_with_hints(chat, question, schema, hints):
     controller = _OutputController()
-    talk = [{"role": "user", "content": question}]
+    conversation = [{"role": "user", "content": question}]
     for attempt, hint in enumerate([*hints, None], 1):
-        reply = await chat(talk)
+        reply = await chat(conversation)
         cut = reply.finish_reason == "length"
         result = controller.parse_and_validate(reply.content, schema, truncated=cut)
         result = _replace(result, attempts=attempt)
         if result.success or hint is None:
             break
-        talk = [
-            *talk,
+        conversation = [
+            *conversation,
             {"role": "assistant", "content": reply.content},
             {"role": "user", "content": f"{_feedback(result)}\n{hint}"},
         ]

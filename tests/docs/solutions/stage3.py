@@ -1,4 +1,8 @@
-"""One way to solve the exercises of stage 3."""
+"""Solutions of the exercises of stage 3 (`docs/exercises/stage3.py`).
+
+Other solutions are possible. The names begin with an underscore, because only the functions without
+one replace those of the exercises.
+"""
 
 import re as _re
 
@@ -6,7 +10,7 @@ from stage0_gateway import Message as _Message
 from stage0_gateway import ToolCall as _ToolCall
 from stage3_tools import FeedbackGiven as _FeedbackGiven
 from stage3_tools import FinalReply as _FinalReply
-from stage3_tools import InvalidReply as _Unusable
+from stage3_tools import InvalidReply as _InvalidReply
 from stage3_tools import LoopEnded as _LoopEnded
 from stage3_tools import RequestParts as _RequestParts
 from stage3_tools import ToolAnswered as _ToolAnswered
@@ -44,6 +48,7 @@ def storyteller(tell):
             case _FeedbackGiven():
                 steps.append("not understood")
             case _LoopEnded(status=status, reply=reply):
+                # The last event of a run: report it, and start again with an empty list.
                 tell(" > ".join([*steps, status if reply is None else f"{status}: {reply}"]))
                 steps.clear()
 
@@ -67,15 +72,19 @@ class _LineDialect:
 
     def read(self, response):
         text = response.content.strip()
-        if response.finish_reason != "length":
+        if response.finish_reason != "length":  # a truncated reply contains no valid line
             if call := _re.fullmatch(r"CALL (\S+) (\{.*\})", text):
+                # The loop replaces the empty id.
                 return _Calls(_Message.assistant("", [_ToolCall("", call[1], call[2])]))
             if text.startswith("SAY "):
                 return _FinalReply(_Message.assistant(text.removeprefix("SAY ")))
-        return _Unusable(_Message.assistant(text), "Write one line: CALL name {json}, or SAY text.")
+        return _InvalidReply(
+            _Message.assistant(text), "Write one line: CALL name {json}, or SAY text."
+        )
 
 
 def _rendered(message):
+    """Convert a stored message to a line of this dialect."""
     if message.role == "tool":
         return _Message.user(f"RESULT {message.name}: {message.text}")
     if message.role == "assistant":

@@ -54,9 +54,7 @@ def usage(read=None, wrote=None, cached=None, thought=None, cache_write=None):
         ("openai", usage(0, 0), BilledTokens(0, 0, 0, 0)),
     ],
 )
-def test_every_token_is_billed_once_whatever_the_server_counts_under_which_name(
-    wire, reported, billed
-):
+def test_every_token_is_billed_once_in_the_counting_of_each_format(wire, reported, billed):
     assert billed_tokens(wire, reported) == billed
 
 
@@ -64,12 +62,12 @@ def test_every_token_is_billed_once_whatever_the_server_counts_under_which_name(
 @pytest.mark.parametrize(
     "reported", [None, usage(), usage(10), usage(wrote=10), usage(wrote=10, cached=5)]
 )
-def test_half_a_report_says_nothing_about_the_cost(wire, reported):
+def test_incomplete_usage_has_no_billed_tokens(wire, reported):
     assert billed_tokens(wire, reported) is None
 
 
 @pytest.mark.parametrize("wire", ["openai", "anthropic"])
-def test_thoughts_without_an_output_are_half_a_report_where_the_output_includes_them(wire):
+def test_thinking_tokens_without_output_tokens_are_incomplete_if_the_output_includes_them(wire):
     assert billed_tokens(wire, usage(34, thought=68)) is None
 
 
@@ -90,12 +88,12 @@ def test_thoughts_without_an_output_are_half_a_report_where_the_output_includes_
         ("a format of next year", usage(10, 9)),
     ],
 )
-def test_numbers_that_cannot_be_believed_have_no_cost(wire, reported):
+def test_implausible_usage_has_no_cost(wire, reported):
     assert billed_tokens(wire, reported) is None
     assert PriceTable({"m": HAIKU}).cost("openai", "m", wire, reported) is None
 
 
-def test_the_same_work_costs_the_same_in_every_wire_format():
+def test_equal_work_costs_the_same_in_every_wire_format():
     table = PriceTable({"m": HAIKU})
     reports = {
         "openai": usage(1000, 90, cached=600, thought=40, cache_write=300),
@@ -112,12 +110,12 @@ counts = st.none() | st.integers(-5, 1000) | st.sampled_from([MAX_TOKENS, 10**40
 
 
 @given(st.sampled_from(["openai", "anthropic", "gemini"]), st.builds(Usage, *[counts] * 5))
-def test_no_report_makes_a_cost_below_zero_or_one_that_is_no_number(wire, reported):
+def test_no_usage_gives_a_negative_or_infinite_cost(wire, reported):
     cost = PriceTable({"m": HAIKU}).cost("openai", "m", wire, reported)
     assert cost is None or (math.isfinite(cost) and cost >= 0)
 
 
-# ---- a table of one's own
+# ---- price tables
 # -------------------------------------------------------------------------------
 
 
@@ -128,11 +126,11 @@ def test_prices_are_dollars_per_million_tokens():
     )
 
 
-def test_a_model_that_is_not_in_the_table_has_no_cost_not_even_zero():
+def test_a_model_that_is_not_in_the_table_has_an_unknown_cost():
     assert PriceTable({}).cost("openai", "gpt-5-mini", "openai", THOUSAND) is None
 
 
-def test_what_is_free_costs_zero():
+def test_a_free_model_costs_zero():
     assert (
         PriceTable({"ollama:llama3.2": Price(0, 0)}).cost("ollama", "llama3.2", "openai", THOUSAND)
         == 0.0
@@ -140,43 +138,42 @@ def test_what_is_free_costs_zero():
 
 
 def price(names, model, provider="openai"):
-    """Each name costs its place in the list, in dollars per thousand tokens read; which one is
-    it?"""
+    """Return the name whose price was used: each costs its index in dollars per thousand tokens."""
     table = PriceTable({name: Price(1000 * place, 0) for place, name in enumerate(names)})
     cost = table.cost(provider, model, "openai", Usage(1000, 0))
     return None if cost is None else names[round(cost)]
 
 
-def test_a_name_with_the_provider_goes_before_the_model_alone():
+def test_a_name_with_the_provider_has_priority():
     names = ["gpt-5-mini", "openai:gpt-5-mini"]
     assert price(names, "gpt-5-mini") == "openai:gpt-5-mini"
     assert price(names, "gpt-5-mini", "openrouter") == "gpt-5-mini"
 
 
 @pytest.mark.parametrize("model", ["gpt-5", "GPT-5-MINI", "x-gpt-5-mini", "gpt-5-mini-fast", ""])
-def test_no_other_name_is_guessed(model):
+def test_other_names_are_not_guessed(model):
     assert price(["gpt-5-mini", "openai:gpt-5-mini"], model) is None
 
 
-def test_cached_tokens_without_a_price_of_their_own_are_billed_like_the_rest():
+def test_cached_tokens_without_their_own_price_are_billed_as_input():
     table = PriceTable({"m": Price(1, 0)})
     assert table.cost("openai", "m", "openai", usage(1000, 0, cached=900)) == 0.001
 
 
-def test_a_reply_that_wrote_into_a_cache_at_an_unknown_price_has_no_cost():
+def test_cache_writes_without_a_price_make_the_cost_unknown():
     table = PriceTable({"m": Price(1, 0)})
     assert table.cost("anthropic", "m", "anthropic", usage(1000, 0, cache_write=1)) is None
     assert table.cost("anthropic", "m", "anthropic", usage(1000, 0, cache_write=0)) == 0.001
 
 
-def test_a_price_of_zero_for_the_cache_is_a_price():
+def test_a_cache_price_of_zero_is_used():
     table = PriceTable({"m": Price(1, 1, cached_input=0, cache_write=0)})
     assert (
         table.cost("anthropic", "m", "anthropic", usage(0, 0, cached=1000, cache_write=1000)) == 0.0
     )
 
 
-def test_a_table_stays_as_it_was_made():
+def test_a_table_is_not_affected_by_later_changes_to_its_source():
     prices = {"m": MINI}
     table = PriceTable(prices)
     prices.clear()
@@ -186,15 +183,15 @@ def test_a_table_stays_as_it_was_made():
 @pytest.mark.parametrize(
     "wrong", [(-1, 2), (1, -2), (1, 2, -3), (1, 2, 3, -4), (math.nan, 2), (1, math.inf)]
 )
-def test_what_is_no_price_is_refused_at_once(wrong):
+def test_an_invalid_price_is_rejected(wrong):
     with pytest.raises(ConfigurationError, match="US dollars per million tokens"):
         Price(*wrong)
 
 
-# ---- what a server itself says that it charged
+# ---- charges that servers report
 # ----------------------------------------------------------
 
-CHARGED = {  # as listed when the replies were recorded
+CHARGED = {  # prices at the time of the recording
     "anthropic/claude-4.5-haiku": HAIKU,
     "anthropic/claude-4.5-sonnet": Price(3, 15),
     "anthropic/claude-4.6-sonnet": Price(3, 15, cache_write=3.75),
@@ -206,7 +203,7 @@ CHARGED = {  # as listed when the replies were recorded
 
 
 def charged(body):
-    """(model, raw numbers) of the last report in a body that says what was charged for it."""
+    """Return (model, raw numbers) of the last usage with a charge in a body."""
     lines = [
         line.removeprefix("data:").strip()
         for line in body.splitlines()
@@ -218,19 +215,19 @@ def charged(body):
     ][-1:]
 
 
-def test_openrouter_charged_what_we_say_it_cost(recorded, capsys):
+def test_computed_costs_equal_the_charges_of_openrouter(recorded, capsys):
     rows = [
         row["response"] for row in recorded("wire.jsonl")[0] if row["vendor"] == "openrouter.ai"
     ]
     checked = skipped = 0
-    for model, said in (
+    for model, charge in (
         each for row in rows if row["status"] == 200 for each in charged(row["body"])
     ):
-        read, wrote = said["prompt_tokens_details"], said["completion_tokens_details"]
+        read, wrote = charge["prompt_tokens_details"], charge["completion_tokens_details"]
         parts = read["cached_tokens"], wrote["reasoning_tokens"], read.get("cache_write_tokens")
-        raw = Usage(said["prompt_tokens"], said["completion_tokens"], *parts)
+        raw = Usage(charge["prompt_tokens"], charge["completion_tokens"], *parts)
         cost = PriceTable(CHARGED).cost("openrouter", model, "openai", raw)
-        assert cost in (None, pytest.approx(said["cost"])), (model, said)
+        assert cost in (None, pytest.approx(charge["cost"])), (model, charge)
         checked, skipped = checked + (cost is not None), skipped + (cost is None)
     with capsys.disabled():
         sys.stdout.write(
@@ -243,13 +240,13 @@ def test_openrouter_charged_what_we_say_it_cost(recorded, capsys):
 # --------------------------------------------------------------------------
 
 
-def test_without_the_library_it_is_said_at_once_what_to_install(monkeypatch):
+def test_a_missing_library_raises_an_error_with_the_install_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "genai_prices", None)
     with pytest.raises(ConfigurationError, match=r"pip install 'llm-stages\[prices\]'"):
         GenaiPrices()
 
 
-def test_whoever_has_a_table_does_not_load_the_library():
+def test_a_price_table_does_not_import_the_library():
     code = (
         "import sys; from stage0_gateway.accounting.prices import PriceTable; PriceTable({}); "
         "print(*sys.modules)"
@@ -261,7 +258,7 @@ def test_whoever_has_a_table_does_not_load_the_library():
     assert "genai_prices" not in loaded.split()
 
 
-# Models of the past: what they cost does not change any more.
+# Retired models, whose prices do not change any more.
 @pytest.mark.parametrize(
     ("provider", "model", "wire", "listed"),
     [
@@ -273,14 +270,14 @@ def test_whoever_has_a_table_does_not_load_the_library():
 @pytest.mark.parametrize(
     "reported", [THOUSAND, usage(1000, 500, cached=600, thought=200, cache_write=300)]
 )
-def test_the_library_and_a_table_with_the_same_prices_agree(
+def test_the_library_and_a_table_with_equal_prices_agree(
     library, provider, model, wire, listed, reported
 ):
     expected = PriceTable({model: listed}).cost(provider, model, wire, reported)
     assert library.cost(provider, model, wire, reported) == pytest.approx(expected)
 
 
-def test_a_price_that_rises_with_the_prompt_counts_what_was_cached_too(library):
+def test_a_price_tier_by_prompt_length_counts_cached_tokens(library):
     short, long = (usage(1000, 0, cached=cached) for cached in (198_000, 200_000))
     costs = [
         library.cost("anthropic", "claude-sonnet-4-5", "anthropic", each) for each in (short, long)
@@ -289,7 +286,7 @@ def test_a_price_that_rises_with_the_prompt_counts_what_was_cached_too(library):
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_the_library_prices_every_provider_that_asks_for_a_key_and_none_of_one_s_own(
+def test_the_library_has_prices_for_every_provider_with_a_key_and_for_no_local_provider(
     library, provider
 ):
     about = PROVIDERS[provider]
@@ -304,30 +301,28 @@ def test_the_library_prices_every_provider_that_asks_for_a_key_and_none_of_one_s
         ("openai", ""),
         ("a-provider-of-next-year", "gpt-4o-mini"),
         ("ollama", "gpt-4o-mini"),
-        ("openai", "whisper-1"),  # by the minute
-        ("openai", "text-embedding-3-small"),  # no price for an output
+        ("openai", "whisper-1"),  # billed by the minute
+        ("openai", "text-embedding-3-small"),  # no output price
         (
             "openrouter",
             "deepseek/deepseek-r1:free",
-        ),  # the library lists no price, and would say zero
+        ),  # the library lists no price and would return zero
     ],
 )
-def test_what_the_library_cannot_price_has_no_cost(library, provider, model):
+def test_a_model_without_a_price_in_the_library_has_no_cost(library, provider, model):
     assert library.cost(provider, model, "openai", THOUSAND) is None
 
 
 @given(st.sampled_from(["openai", "anthropic", "gemini"]), st.builds(Usage, *[counts] * 5))
-def test_the_library_is_asked_about_nothing_that_cannot_be_believed(wire, reported):
+def test_implausible_usage_is_not_passed_to_the_library(wire, reported):
     pytest.importorskip("genai_prices", reason=NOT_INSTALLED)
     cost = GenaiPrices().cost("anthropic", "claude-3-5-haiku-20241022", wire, reported)
     assert (cost is None) == (billed_tokens(wire, reported) is None)
     assert cost is None or (math.isfinite(cost) and cost >= 0)
 
 
-def test_the_library_starts_nothing_in_the_background(library):
+def test_the_library_starts_no_background_thread(library):
     before = threading.enumerate()
-    library.cost(
-        "openai", "gpt-4o-mini", "openai", THOUSAND
-    )  # a connection would be an error in any test
+    library.cost("openai", "gpt-4o-mini", "openai", THOUSAND)  # a connection would fail every test
     GenaiPrices().cost("openai", "gpt-of-next-year", "openai", THOUSAND)
     assert threading.enumerate() == before

@@ -7,7 +7,7 @@ from stage0_gateway.http.endpoint import resolve
 
 
 def unread(text, read, **usage):
-    """What is found when a server says that it read so many tokens of a text."""
+    """Return the unread tokens of a text if a server reports this number of input tokens."""
     return unread_of([Message.user(text)], Usage(input_tokens=read, **usage))
 
 
@@ -20,16 +20,16 @@ def unread_of(messages, usage):
 WORDS = "word " * 9_999 + "word"
 
 
-def test_a_prompt_that_was_cut_is_noticed_with_how_much_at_least():
+def test_a_truncated_prompt_is_detected_with_a_lower_bound_of_the_missing_tokens():
     assert unread(WORDS, 4096) == 10_000 - 4096
 
 
 @pytest.mark.parametrize("read", [9_000, 10_000, 11_000, 20_000])
-def test_a_prompt_that_was_read_is_not(read):
+def test_a_prompt_that_was_read_completely_is_not_reported(read):
     assert unread(WORDS, read) is None
 
 
-def test_all_messages_count_and_not_only_the_last():
+def test_all_messages_are_counted():
     messages = [
         Message.system(WORDS),
         Message.user("hi"),
@@ -44,17 +44,17 @@ def test_all_messages_count_and_not_only_the_last():
     ["你好，世界。今天天气怎么样？" * 500, "สวัสดีชาวโลก" * 500, "😀🎉" * 2000],
     ids=["Chinese", "Thai", "emoji"],
 )
-def test_scripts_without_spaces_are_counted_by_their_bytes(text):
+def test_scripts_without_spaces_are_counted_by_bytes(text):
     assert unread(text, 100) is not None
     assert unread(text, len(text)) is None
 
 
 @pytest.mark.parametrize("usage", [None, Usage(), Usage(input_tokens=0), Usage(output_tokens=5)])
-def test_a_server_that_counts_nothing_is_not_suspected(usage):
+def test_a_server_that_reports_no_usage_is_not_reported(usage):
     assert unread_of([Message.user(WORDS)], usage) is None
 
 
-def test_a_server_that_tells_what_it_had_cached_is_not_suspected():
+def test_a_server_that_reports_cached_tokens_is_not_reported():
     assert unread(WORDS, 10, cached_input_tokens=9_990) is None
     assert unread(WORDS, 10, cached_input_tokens=0) is None
 
@@ -71,11 +71,11 @@ def test_a_server_that_tells_what_it_had_cached_is_not_suspected():
     ],
     ids=["short", "usual", "one long word", "a long line", "empty lines", "numbers"],
 )
-def test_texts_of_few_tokens_for_their_length_raise_no_alarm(text, read):
+def test_texts_with_few_tokens_for_their_length_are_not_reported(text, read):
     assert unread(text, read) is None
 
 
-def test_a_picture_is_not_taken_for_text():
+def test_an_image_is_not_counted_as_text():
     picture = ImagePart("A" * 1_000_000)
     assert (
         unread_of([Message.user((TextPart("what is this?"), picture))], Usage(input_tokens=300))
@@ -83,5 +83,5 @@ def test_a_picture_is_not_taken_for_text():
     )
 
 
-def test_half_a_surrogate_pair_breaks_nothing():
+def test_half_a_surrogate_pair_is_accepted():
     assert unread("\ud83d word " * 10_000, 4096) is not None

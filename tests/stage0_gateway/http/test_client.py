@@ -22,17 +22,17 @@ def failing(error):
 
 
 @pytest.mark.parametrize(
-    ("error", "kind", "said"),
+    ("error", "kind", "message"),
     [
         (
             httpx.ConnectError("refused"),
             ConnectionFailed,
-            "Could not connect to host.test (refused). Check the base URL",
+            "Could not connect to host.test:80 (refused). Check the base URL",
         ),
         (
             httpx.ConnectTimeout("x"),
             RequestTimeout,
-            "host.test did not accept the connection in time",
+            "host.test:80 did not accept the connection in time",
         ),
         (
             httpx.ReadTimeout("x"),
@@ -54,28 +54,49 @@ def failing(error):
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )
-async def test_each_failure_of_a_transport_is_a_gateway_error_that_names_the_host(
-    error, kind, said
+async def test_failures_of_a_transport_become_gateway_errors_that_name_the_host(
+    error, kind, message
 ):
     with pytest.raises(kind) as caught:
         await HttpClient(failing(error), Timeouts()).post("http://host.test/v1", {}, b"{}")
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(message)
 
 
-async def test_the_total_time_is_limited_even_if_bytes_keep_coming():
+@pytest.mark.parametrize(
+    ("url", "server"),
+    [
+        ("http://host.test/v1", "host.test:80"),
+        ("https://host.test/v1", "host.test:443"),
+        ("https://host.test:/v1", "host.test:443"),
+        ("https://host.test:8443/v1?key=sk-secret", "host.test:8443"),
+        ("http://[::1]:1234/v1", "[::1]:1234"),
+        ("http://[::1]/v1", "[::1]:80"),
+        ("http://me:sk-secret@host.test:1234/v1", "host.test:1234"),
+    ],
+)
+async def test_a_failed_connection_names_the_port_and_no_secret(url, server):
+    client = HttpClient(failing(httpx.ConnectError("refused")), Timeouts())
+    with pytest.raises(ConnectionFailed) as caught:
+        await client.post(url, {}, b"{}")
+    assert str(caught.value) == (
+        f"Could not connect to {server} (refused). Check the base URL, and that the server is up."
+    )
+
+
+async def test_the_total_timeout_applies_even_if_bytes_keep_arriving():
     never = asyncio.Event()
 
     async def hang(request):
         await never.wait()
 
     connection = HttpClient(httpx.MockTransport(hang), Timeouts(total=0.01))
-    with pytest.raises(RequestTimeout, match=r"No complete reply within 0\.01 s"):
+    with pytest.raises(RequestTimeout, match=r"No complete reply from host\.test within 0\.01 s"):
         await connection.post("http://host.test/v1", {}, b"{}")
 
 
 @pytest.fixture
 def server(serve):
-    """A server that answers with the path it was asked for."""
+    """A server that answers with the requested path."""
     return serve(
         lambda path: (200, json.dumps({"choices": [{"message": {"content": path}}]}).encode())
     )
@@ -89,7 +110,7 @@ async def test_a_proxy_from_the_environment_is_used(server, monkeypatch, fast):
         reply = await gateway.chat(ASK)
     assert (
         reply.content == "http://nowhere.test/v1/chat/completions"
-    )  # a proxy is sent the whole address
+    )  # a proxy receives the absolute URL
 
 
 async def test_cancelling_the_task_cancels_the_request():
@@ -121,13 +142,15 @@ async def test_cancelling_the_task_cancels_the_request():
         ("http_proxy", "socks5://x"),
     ],
 )
-async def test_invalid_settings_of_the_environment_are_named(monkeypatch, name, value):
+async def test_invalid_settings_of_the_environment_raise_an_error_that_names_them(
+    monkeypatch, name, value
+):
     monkeypatch.setenv(name, value)
     with pytest.raises(ConfigurationError, match="Check HTTP_PROXY and SSL_CERT_FILE"):
         await Gateway("openai:m", base_url="http://127.0.0.1:9/v1", max_retries=0).chat(ASK)
 
 
-def test_a_broken_installation_of_the_fast_extra_is_named(monkeypatch):
+def test_a_broken_installation_of_the_fast_extra_raises_an_error_that_names_it(monkeypatch):
     monkeypatch.setattr("stage0_gateway.http.client.find_spec", lambda name: True)
     monkeypatch.setitem(sys.modules, "stage0_gateway.http.fast", None)
     with pytest.raises(ConfigurationError, match=r"stage0_gateway\.http\.fast"):
@@ -135,7 +158,7 @@ def test_a_broken_installation_of_the_fast_extra_is_named(monkeypatch):
 
 
 @pytest.mark.parametrize("excluded", ["127.0.0.1", "*"])
-async def test_a_host_in_no_proxy_is_reached_directly(server, monkeypatch, excluded):
+async def test_a_host_in_no_proxy_is_requested_directly(server, monkeypatch, excluded):
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     monkeypatch.setenv("no_proxy", excluded)
     async with Gateway("openai:m", base_url=f"{server}/v1") as gateway:
@@ -143,19 +166,19 @@ async def test_a_host_in_no_proxy_is_reached_directly(server, monkeypatch, exclu
     assert reply.content == "/v1/chat/completions"
 
 
-async def test_a_host_name_that_cannot_be_written_is_a_configuration_error():
+async def test_an_invalid_host_name_is_a_configuration_error():
     with pytest.raises(ConfigurationError, match="The base URL cannot be used"):
         await Gateway("openai:m", base_url="http://xn--a/v1").chat(ASK)
 
 
-async def test_the_password_of_a_proxy_is_not_shown(monkeypatch):
+async def test_the_password_of_a_proxy_is_hidden(monkeypatch):
     monkeypatch.setenv("http_proxy", "http://me:sk-secret:x@host:no-port")
     with pytest.raises(ConfigurationError) as caught:
         await Gateway("openai:m", base_url="http://127.0.0.1:9/v1", max_retries=0).chat(ASK)
     assert "sk-secret" not in "".join(format_exception(caught.value))
 
 
-async def test_the_http_librarys_own_logs_show_no_query(server, caplog):
+async def test_the_logs_of_the_http_library_hold_no_query(server, caplog):
     caplog.set_level("DEBUG")
     async with Gateway(
         "openai:m", base_url=f"{server}/v1?key=sk-secret", transport=Pool()
@@ -166,6 +189,6 @@ async def test_the_http_librarys_own_logs_show_no_query(server, caplog):
 
 
 @pytest.mark.parametrize("timeout", [0, -1.0])
-def test_a_timeout_of_no_seconds_is_refused(timeout):
+def test_a_timeout_that_is_not_positive_is_rejected(timeout):
     with pytest.raises(ConfigurationError, match="must be more than 0 s"):
         Gateway("offline:teacher", timeout=timeout)

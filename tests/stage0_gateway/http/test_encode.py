@@ -22,40 +22,40 @@ from stage0_gateway.http.encode import encode_fields, encode_request, to_json
 from stage0_gateway.http.endpoint import resolve
 
 
-def test_a_body_is_compact_json_in_any_script():
+def test_a_body_is_compact_json_in_utf8():
     assert to_json({"a": "ü上", "b": 1}) == '{"a":"ü上","b":1}'.encode()
 
 
-def test_half_of_a_surrogate_pair_is_written_as_json_writes_it():
+def test_half_a_surrogate_pair_is_escaped_as_in_json():
     assert to_json({"a": "ü\ud83d"}) == b'{"a":"\\u00fc\\ud83d"}'
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), {1}, object(), b"bytes"])
-def test_what_json_cannot_hold_is_a_value_error(value):
+def test_values_that_json_cannot_represent_raise_a_value_error(value):
     with pytest.raises(ValueError, match="JSON"):
         to_json({"a": value})
 
 
-def test_what_holds_itself_is_a_value_error():
+def test_a_circular_value_raises_a_value_error():
     body: dict[str, object] = {}
     body["a"] = body
     with pytest.raises(ValueError, match="Circular"):
         to_json(body)
 
 
-def test_what_is_nested_too_deeply_is_a_value_error():
+def test_a_value_that_is_nested_too_deeply_raises_a_value_error():
     body: dict[str, object] = {}
     for _ in range(100_000):
         body = {"a": body}
     with pytest.raises(ValueError, match="recursion"):
         to_json(body)
-    while body:  # taken apart by hand: freeing it in one go would nest as deeply
+    while body:  # freed step by step, because freeing it at once would recurse as deeply
         body = body["a"]  # type: ignore[assignment]
 
 
 @pytest.mark.parametrize("model", ["openai:m", "anthropic:m", "gemini:m"])
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_request_goes_where_its_model_is_in_its_models_format(model, stream):
+def test_a_request_has_the_url_and_the_format_of_its_model(model, stream):
     target = resolve(model)
     request = ChatRequest("m", (Message.user("hi"),))
     out = encode_request(target, request, stream=stream)
@@ -64,7 +64,7 @@ def test_a_request_goes_where_its_model_is_in_its_models_format(model, stream):
     assert ("stream" in json.loads(out.body)) is (stream and model != "gemini:m")
 
 
-def test_names_a_provider_would_refuse_are_remembered():
+def test_the_original_names_of_renamed_tools_are_kept():
     tools = (ToolSpec("weather.get", ""), ToolSpec("plain", ""))
     out = encode_request(resolve("openai:m"), ChatRequest("m", (), tools), stream=False)
     (sent,) = out.names
@@ -72,14 +72,14 @@ def test_names_a_provider_would_refuse_are_remembered():
     assert sent.startswith("weather_get_")
 
 
-def test_a_request_shows_neither_the_query_nor_the_body():
+def test_the_repr_of_a_request_hides_the_query_and_the_body():
     target = resolve("openai:m", "sk-secret", "https://u:sk-secret@host.test/v1?key=sk-secret")
     shown = repr(encode_request(target, ChatRequest("m", (Message.user("hi"),)), stream=True))
     assert "sk-secret" not in shown
     assert "body" not in shown
 
 
-# ---- kept encodings
+# ---- cached encodings
 # -------------------------------------------------------------------------------------
 
 TARGETS = [resolve(model) for model in ("openai:m", "anthropic:m", "gemini:m", "mistral:m")]
@@ -155,20 +155,20 @@ tools = st.lists(st.sampled_from(TOLD), min_size=3, max_size=3)
 
 
 def normalized(body):
-    """The JSON of a body with its fields in alphabetical order; it distinguishes true from 1."""
+    """Return the JSON of a body with sorted fields; it distinguishes true from 1."""
     return json.dumps(json.loads(body), sort_keys=True)
 
 
 def sent(target, request, stream):
-    """The normalized body, or the error."""
+    """Return the normalized body, or the error."""
     try:
         return normalized(encode_request(target, request, stream=stream).body)
     except (ValueError, TypeError) as error:
         return repr(error)
 
 
-def in_one_go(target, request, stream):
-    """The same from copies that keep no encoding."""
+def without_cache(target, request, stream):
+    """Return the same from copies without a cached encoding."""
     try:
         return normalized(to_json(encode_fields(target, copy.deepcopy(request), stream=stream)))
     except (ValueError, TypeError) as error:
@@ -184,50 +184,52 @@ def in_one_go(target, request, stream):
     ),
     tools,
 )
-def test_a_body_is_the_same_whatever_was_sent_before(pool, requests, told):
+def test_a_body_does_not_depend_on_earlier_requests(pool, requests, tool_sets):
     for at, (numbers, stream, more) in enumerate(requests):
-        said = tuple(pool[number % len(pool)] for number in numbers)
-        request = ChatRequest("m", said, told[at % len(told)], max_tokens=5, provider_options=more)
+        messages = tuple(pool[number % len(pool)] for number in numbers)
+        request = ChatRequest(
+            "m", messages, tool_sets[at % len(tool_sets)], max_tokens=5, provider_options=more
+        )
         for target in TARGETS * 2:
-            assert sent(target, request, stream) == in_one_go(target, request, stream)
+            assert sent(target, request, stream) == without_cache(target, request, stream)
 
 
 @given(st.lists(messages, min_size=2, max_size=12))
-def test_a_conversation_that_grows_or_loses_its_beginning_is_encoded_completely(said):
-    spans = [(0, end) for end in range(1, len(said) + 1)] + [
-        (begin, len(said)) for begin in range(len(said))
+def test_a_growing_or_trimmed_conversation_is_encoded_completely(messages):
+    spans = [(0, end) for end in range(1, len(messages) + 1)] + [
+        (begin, len(messages)) for begin in range(len(messages))
     ]
     for target in TARGETS:
         for begin, end in spans:
-            request = ChatRequest("m", tuple(said[begin:end]))
-            assert sent(target, request, False) == in_one_go(target, request, False)
+            request = ChatRequest("m", tuple(messages[begin:end]))
+            assert sent(target, request, False) == without_cache(target, request, False)
 
 
 def loop(turns):
-    """A conversation of calls and their results."""
-    said = [Message.system("s"), Message.user("u")]
+    """Return a conversation of calls and their results."""
+    messages = [Message.system("s"), Message.user("u")]
     for number in range(turns):
         call = ToolCall(f"c{number}", "f", json.dumps({"n": number}))
-        said += [Message.assistant("", [call]), Message.tool(f"r{number}", call.id)]
-    return said
+        messages += [Message.assistant("", [call]), Message.tool(f"r{number}", call.id)]
+    return messages
 
 
 each_target = pytest.mark.parametrize("target", TARGETS[:3], ids=lambda target: target.provider)
 
 
 @each_target
-def test_a_changed_copy_of_a_message_is_sent_changed(target):
-    said = loop(3)
+def test_a_changed_copy_of_a_message_is_encoded_again(target):
+    messages = loop(3)
     for _ in range(2):
-        sent(target, ChatRequest("m", tuple(said)), False)
-    said[3] = replace(said[3], content="another result", is_error=True)
-    request = ChatRequest("m", tuple(said))
+        sent(target, ChatRequest("m", tuple(messages)), False)
+    messages[3] = replace(messages[3], content="another result", is_error=True)
+    request = ChatRequest("m", tuple(messages))
     assert "another result" in sent(target, request, False)
-    assert sent(target, request, False) == in_one_go(target, request, False)
+    assert sent(target, request, False) == without_cache(target, request, False)
 
 
 def recording_wire(wire, method):
-    """The same format, and a list of the arguments of this method."""
+    """Return the same format, and a list of the arguments of this method."""
     asked = []
 
     class Wire:
@@ -261,7 +263,7 @@ def test_an_exchange_with_another_result_is_encoded_again(target):
     assert ("true" in bodies[0], "true" in bodies[1]) == (True, False)
     assert bodies[1] == bodies[2]
     more = (*messages, result(1), Message.tool("more", "c0", name="f"))
-    assert sent(target, ChatRequest("m", more), False) == in_one_go(
+    assert sent(target, ChatRequest("m", more), False) == without_cache(
         target, ChatRequest("m", more), False
     )
 
@@ -270,12 +272,12 @@ def test_an_exchange_with_another_result_is_encoded_again(target):
 @pytest.mark.parametrize(
     "own", [None, {"tools": [{"type": "own"}]}, {"messages": [], "contents": []}]
 )
-def test_kept_tools_are_sent_with_any_conversation(target, own):
+def test_cached_tools_are_combined_with_any_conversation(target, own):
     for turns in range(4):
         for specs in TOLD:
             for end in (2, 4):
                 request = ChatRequest("m", tuple(loop(turns)[:end]), specs, provider_options=own)
-                assert sent(target, request, False) == in_one_go(target, request, False)
+                assert sent(target, request, False) == without_cache(target, request, False)
 
 
 @each_target
@@ -291,20 +293,20 @@ def test_the_same_tools_are_encoded_once(target):
 
 
 @each_target
-def test_changes_of_an_encoded_body_do_not_reach_later_requests(target):
+def test_changes_to_an_encoded_body_do_not_affect_later_requests(target):
     request = ChatRequest("m", tuple(loop(2)))
     sent(target, request, False)
     before = sent(target, request, False)
     body = encode_fields(target, request, stream=False)
     for message in body[target.wire.MESSAGES]:
         message.clear()
-    assert sent(target, request, False) == before == in_one_go(target, request, False)
+    assert sent(target, request, False) == before == without_cache(target, request, False)
 
 
 @each_target
 def test_a_result_of_an_earlier_exchange_is_sent_with_the_name_of_its_call(target):
-    said = loop(2)
-    said.insert(3, Message.user("in between"))
-    request = ChatRequest("m", tuple(said))
+    messages = loop(2)
+    messages.insert(3, Message.user("in between"))
+    request = ChatRequest("m", tuple(messages))
     for _ in range(3):
-        assert sent(target, request, False) == in_one_go(target, request, False)
+        assert sent(target, request, False) == without_cache(target, request, False)

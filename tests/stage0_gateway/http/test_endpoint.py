@@ -8,11 +8,11 @@ from stage0_gateway.http.endpoint import PROVIDERS, resolve
 
 
 def public_url(target):
-    """The URL that events and errors show."""
+    """Return the URL that events and errors show."""
     return encode_request(target, ChatRequest("m", ()), stream=False).public_url
 
 
-def test_a_known_provider_has_its_own_address():
+def test_a_known_provider_has_a_default_url():
     target = resolve("groq:llama", "k")
     assert (target.provider, target.model) == ("groq", "llama")
     assert target.url == "https://api.groq.com/openai/v1/chat/completions"
@@ -48,7 +48,7 @@ def test_a_known_provider_has_its_own_address():
         ),
     ],
 )
-def test_each_format_has_its_paths_and_its_way_to_send_a_key(model, url, stream_url, headers):
+def test_each_format_has_its_paths_and_its_authentication_header(model, url, stream_url, headers):
     target = resolve(model, "k")
     assert (f"{target.provider}:{target.model}", target.url, target.stream_url, target.headers) == (
         model,
@@ -62,25 +62,25 @@ def test_each_format_has_its_paths_and_its_way_to_send_a_key(model, url, stream_
 @pytest.mark.parametrize(
     "model", [f"{name}:{about.example_model}" for name, about in PROVIDERS.items()]
 )
-def test_every_provider_in_the_table_can_be_reached(model):
+def test_every_provider_in_the_table_can_be_resolved(model):
     target = resolve(model)
     assert f"{target.provider}:{target.model}" == model
     assert target.url.startswith(PROVIDERS[target.provider].base_url)
     assert not {"Authorization", "x-api-key", "x-goog-api-key"} & target.headers.keys()
 
 
-def test_a_model_name_in_a_url_breaks_out_of_nothing():
+def test_a_model_name_is_escaped_in_a_url():
     assert resolve("gemini:tuned/a b?key=x#y").stream_url.endswith(
         "/v1beta/models/tuned/a%20b%3Fkey%3Dx%23y:streamGenerateContent?alt=sse"
     )
 
 
-def test_a_model_name_may_hold_colons_and_slashes():
+def test_a_model_name_may_contain_colons_and_slashes():
     assert resolve("ollama:qwen3:8b").model == "qwen3:8b"
     assert resolve("openrouter:openai/gpt-5-mini").model == "openai/gpt-5-mini"
 
 
-def test_a_base_url_replaces_the_providers_own():
+def test_a_base_url_replaces_the_default_url():
     assert (
         resolve("openai:m", base_url="http://127.0.0.1:8099/v1/").url
         == "http://127.0.0.1:8099/v1/chat/completions"
@@ -88,12 +88,12 @@ def test_a_base_url_replaces_the_providers_own():
 
 
 @pytest.mark.parametrize("model", ["", "gpt-5-mini", "openai:", ":m"])
-def test_a_model_without_a_provider_is_refused_with_an_example(model):
+def test_a_model_without_a_provider_is_rejected_with_an_example(model):
     with pytest.raises(ConfigurationError, match="Write provider:name, such as 'offline:teacher'"):
         resolve(model)
 
 
-def test_an_unknown_provider_is_refused_with_those_there_are():
+def test_an_unknown_provider_is_rejected_with_a_list_of_the_known_ones():
     with pytest.raises(ConfigurationError) as caught:
         resolve("opnai:m")
     assert "Unknown provider 'opnai'" in str(caught.value)
@@ -102,12 +102,12 @@ def test_an_unknown_provider_is_refused_with_those_there_are():
 
 
 @pytest.mark.parametrize("url", ["ftp://x/v1", "localhost:8000", "http://", "x"])
-def test_a_base_url_that_is_none_is_refused(url):
+def test_an_invalid_base_url_is_rejected(url):
     with pytest.raises(ConfigurationError, match="does not start with http"):
         resolve("openai:m", base_url=url)
 
 
-def test_a_missing_key_is_told_at_once_with_the_variable_to_set():
+def test_a_missing_key_raises_an_error_that_names_the_variable():
     with pytest.raises(ConfigurationError, match="set OPENAI_API_KEY"):
         Gateway("openai:m")
 
@@ -120,14 +120,14 @@ def test_local_models_need_no_key(model):
 @pytest.mark.parametrize(
     "provider", [name for name, about in PROVIDERS.items() if about.key_variable]
 )
-def test_hosted_models_need_a_key_unless_another_server_is_named(provider):
+def test_hosted_models_need_a_key_unless_a_base_url_is_given(provider):
     with pytest.raises(ConfigurationError, match=f"set {PROVIDERS[provider].key_variable}"):
         Gateway(f"{provider}:m", api_key="")
     assert Gateway(f"{provider}:m", api_key="k").model == f"{provider}:m"
     assert Gateway(f"{provider}:m", base_url="http://host.test/v1").model == f"{provider}:m"
 
 
-def test_a_target_shows_no_secret():
+def test_a_target_hides_its_secrets():
     target = resolve("openai:m", "sk-secret", "https://me:sk-secret@host.test/v1")
     assert public_url(target) == "https://host.test/v1/chat/completions"
     assert "sk-secret" not in repr(
@@ -135,13 +135,13 @@ def test_a_target_shows_no_secret():
     )
 
 
-def test_a_query_in_the_base_url_stays_behind_the_path_and_is_not_shown():
+def test_the_query_of_the_base_url_follows_the_path_and_is_hidden():
     target = resolve("openai:m", base_url="https://host.test/openai/v1?api-version=1")
     assert target.url == "https://host.test/openai/v1/chat/completions?api-version=1"
     assert public_url(target) == "https://host.test/openai/v1/chat/completions"
 
 
-def test_a_stream_keeps_the_query_of_the_base_url_beside_its_own():
+def test_the_query_of_the_base_url_is_merged_with_the_query_of_a_stream():
     target = resolve("gemini:m", base_url="https://host.test/v1?token=a%2Fb#part")
     assert target.url == "https://host.test/v1/models/m:generateContent?token=a%2Fb"
     assert (
@@ -161,18 +161,18 @@ def test_a_stream_keeps_the_query_of_the_base_url_beside_its_own():
         ("https://sk-token@host.test/v1", ("sk-token", "c2stdG9rZW46")),
     ],
     ids=[
-        "in the query, as written and as meant",
+        "in the query, escaped and unescaped",
         "without a name",
         "two values",
         "password",
-        "user alone",
+        "user without password",
     ],
 )
-def test_what_is_secret_in_a_url_is_known_in_every_spelling(url, secrets):
+def test_the_secrets_of_a_url_are_found_in_every_spelling(url, secrets):
     assert resolve("openai:m", base_url=url).secrets == secrets
 
 
-def test_a_wrong_url_is_told_without_its_password():
+def test_the_error_for_an_invalid_url_hides_its_password():
     with pytest.raises(ConfigurationError, match="The base URL does not start with http") as caught:
         resolve("openai:m", base_url="me:sk-secret@host.test/v1?key=sk-secret")
     assert "sk-secret" not in str(caught.value)
@@ -189,7 +189,7 @@ def test_a_wrong_url_is_told_without_its_password():
         "http://[sk-secret@host.test",
     ],
 )
-def test_a_password_that_tears_the_url_apart_is_not_shown(url):
+def test_a_password_that_makes_the_url_invalid_is_hidden(url):
     with pytest.raises(
         ConfigurationError, match="The base URL is invalid: its host or its port"
     ) as caught:
@@ -198,7 +198,7 @@ def test_a_password_that_tears_the_url_apart_is_not_shown(url):
 
 
 @pytest.mark.parametrize("key", ["sk-1\n", "sk 1", "schlüssel"])
-def test_a_key_that_no_header_can_carry_is_refused_without_being_shown(key):
+def test_a_key_that_no_header_can_carry_is_rejected_and_hidden(key):
     with pytest.raises(
         ConfigurationError, match="The key for 'openai' contains a space, a line break"
     ) as caught:
@@ -206,20 +206,20 @@ def test_a_key_that_no_header_can_carry_is_refused_without_being_shown(key):
     assert key not in str(caught.value)
 
 
-def test_a_password_in_the_url_is_sent_in_a_header_and_not_in_the_url():
+def test_a_password_in_the_url_is_sent_only_in_a_header():
     target = resolve("openai:m", base_url="https://me:p%40ss@host.test:8443/v1")
     assert target.url == "https://host.test:8443/v1/chat/completions"
     assert target.headers == {"Authorization": "Basic bWU6cEBzcw=="}
 
 
-def test_a_user_alone_in_the_url_is_sent_as_well():
+def test_a_user_without_a_password_in_the_url_is_sent_in_a_header():
     target = resolve("anthropic:m", "k", "https://sk-token@host.test/v1")
     assert target.url == "https://host.test/v1/messages"
     assert target.headers["Authorization"] == "Basic c2stdG9rZW46"
     assert target.headers["x-api-key"] == "k"
 
 
-def test_openais_own_server_is_told_max_tokens_under_its_own_name_and_others_are_not():
+def test_only_openais_own_server_receives_max_completion_tokens():
     request = ChatRequest("m", (), max_tokens=5)
     own, other = resolve("openai:m"), resolve("openai:m", base_url="http://host.test/v1")
     assert encode_fields(own, request, stream=False) == {
@@ -234,12 +234,12 @@ def test_openais_own_server_is_told_max_tokens_under_its_own_name_and_others_are
     }
 
 
-def test_a_port_that_is_none_is_refused():
+def test_an_invalid_port_is_rejected():
     with pytest.raises(ConfigurationError, match=r"The base URL is invalid: .*port \(0 to 65535\)"):
         resolve("openai:m", base_url="http://host.test:99999/v1")
 
 
-def test_a_field_the_caller_puts_into_the_body_keeps_its_name():
+def test_a_body_field_that_the_caller_sets_keeps_its_name():
     request = ChatRequest("m", (), provider_options={"max_tokens": 5})
     assert encode_fields(resolve("openai:m"), request, stream=False) == {
         "model": "m",

@@ -7,6 +7,7 @@ import pytest
 from stage0_gateway import (
     Gateway,
     GatewayError,
+    InvalidRequest,
     MalformedResponse,
     Message,
     RateLimited,
@@ -112,6 +113,73 @@ async def test_an_answer_that_is_no_json_object_is_malformed(body):
 async def test_a_success_of_another_kind_is_malformed(status):
     with pytest.raises(MalformedResponse, match=f"HTTP {status}"):
         await answering(status, json={"choices": [{"message": {"content": "yes"}}]}).chat(ASK)
+
+
+@pytest.mark.parametrize("call", ["chat", "stream"])
+@pytest.mark.parametrize(
+    ("model", "base_url", "sentences"),
+    [
+        (
+            "openai:m",
+            "http://host.test:1234/",
+            "The requested URL was http://host.test:1234/chat/completions. The base URL has no "
+            "path; most servers need one, such as http://host.test:1234/v1.",
+        ),
+        (
+            "anthropic:m",
+            "http://host.test",
+            "The requested URL was http://host.test/messages. The base URL has no path; most "
+            "servers need one, such as http://host.test/v1.",
+        ),
+        (
+            "openai:m",
+            "http://me:sk-secret@host.test/api/v1?key=sk-secret",
+            "The requested URL was http://host.test/api/v1/chat/completions.",
+        ),
+        (
+            "openai:m",
+            "http://host.test/sk-secret/v1",
+            "The requested URL was http://host.test/[hidden]/v1/chat/completions.",
+        ),
+        ("groq:m", None, "The requested URL was https://api.groq.com/openai/v1/chat/completions."),
+    ],
+)
+async def test_a_404_names_the_url_without_secrets_and_a_missing_path(
+    call, model, base_url, sentences
+):
+    transport = httpx.MockTransport(lambda request: httpx.Response(404, content=b"Not found."))
+    gateway = Gateway(model, base_url=base_url, api_key="sk-secret", transport=transport)
+    with pytest.raises(InvalidRequest) as caught:
+        await (gateway.chat(ASK) if call == "chat" else gateway.stream(ASK).final_message())
+    advice = "Check the model name and the base URL."
+    assert str(caught.value) == f"Not found. (HTTP 404) {advice} {sentences}"
+
+
+@pytest.mark.parametrize(("call", "method"), [("chat", "g"), ("stream", "streamG")])
+async def test_a_404_of_a_gemini_server_suggests_the_version_of_gemini(call, method):
+    transport = httpx.MockTransport(lambda request: httpx.Response(404))
+    gateway = Gateway("gemini:a/b", base_url="http://host.test", transport=transport)
+    with pytest.raises(InvalidRequest) as caught:
+        await (gateway.chat(ASK) if call == "chat" else gateway.stream(ASK).final_message())
+    assert str(caught.value).endswith(
+        f"The requested URL was http://host.test/models/a/b:{method}enerateContent. "
+        "The base URL has no path; most servers need one, such as http://host.test/v1beta."
+    )
+
+
+@pytest.mark.parametrize("status", [301, 307, 405])
+async def test_other_statuses_of_a_wrong_base_url_name_the_url(status):
+    with pytest.raises(
+        GatewayError, match=r"The requested URL was https://api\.openai\.com/v1/chat"
+    ):
+        await answering(status).chat(ASK)
+
+
+@pytest.mark.parametrize("status", [400, 401, 429, 500])
+async def test_errors_about_the_request_itself_do_not_name_the_url(status):
+    with pytest.raises(GatewayError) as caught:
+        await answering(status).chat(ASK)
+    assert "URL" not in str(caught.value)
 
 
 async def test_the_id_of_the_exchange_is_kept():

@@ -25,7 +25,7 @@ from stage0_gateway.http.redaction import (
 )
 
 KEYS = ("sk-secret",)
-ODD = 'sk-/"\\ü😀 +&<'  # every character that some encoder escapes
+ODD = 'sk-/"\\ü😀 +&<'  # all characters that some encoder escapes
 SECRETS = st.text(
     st.characters(exclude_characters="[hiden]", exclude_categories=["Cs"]), min_size=4
 )
@@ -37,7 +37,7 @@ def test_every_occurrence_of_every_secret_is_hidden():
     )
 
 
-def test_empty_and_tiny_secrets_leave_the_text_readable():
+def test_empty_and_very_short_secrets_are_not_replaced():
     assert redact("a b c", ["", "b"]) == "a b c"
 
 
@@ -83,7 +83,7 @@ def test_a_secret_is_hidden_in_every_spelling(spell):
 @example("\\" * 5, in_json)
 @example("a\\\\/\\b", SPELLINGS["JSON within JSON within JSON"])
 @example("\x00\x08\x0c\r\n\t", in_json)
-def test_any_secret_is_hidden_whole(secret, spell):
+def test_any_secret_is_hidden_completely(secret, spell):
     if spell is SPELLINGS["URL in small letters"] and secret != secret.lower():
         secret = secret.lower() * 4
     assert redact(f"«{spell(secret)}»", [secret]).strip("«»") in (
@@ -93,7 +93,7 @@ def test_any_secret_is_hidden_whole(secret, spell):
 
 
 @given(st.lists(st.sampled_from(["sk-1234", "sk-", "1234", "data: ", "ü", "\n"])), st.data())
-def test_wherever_the_chunks_are_broken_as_many_come_out_and_no_secret(parts, data):
+def test_split_secrets_are_hidden_and_the_number_of_chunks_stays(parts, data):
     whole = "".join(parts).encode()
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=6)))
     chunks = [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
@@ -102,33 +102,33 @@ def test_wherever_the_chunks_are_broken_as_many_come_out_and_no_secret(parts, da
     assert b"".join(hidden) == whole.replace(b"sk-1234", b"*******")
 
 
-def test_a_broken_secret_is_hidden_in_each_chunk():
+def test_a_split_secret_is_hidden_in_each_chunk():
     chunks = [b"a sk", b"-12", b"", b"34 b", b"c"]
     assert redact_chunks(chunks, ["sk-1234"]) == [b"a **", b"***", b"", b"** b", b"c"]
 
 
-def test_the_beginning_of_a_long_secret_is_hidden_in_a_body_too():
+def test_the_beginning_of_a_long_secret_is_hidden_in_a_body():
     chunks = [b"a sk-12", b"34567 b"]
     assert redact_chunks(chunks, ["sk-1234567890abcdef"]) == [b"a *****", b"***** b"]
 
 
-def test_secrets_that_overlap_leave_nothing():
+def test_overlapping_secrets_are_hidden_completely():
     assert (
         redact("key-abcd-key abcdef", ["key-abcd", "abcd-key", "abcd", "abcdef"])
         == "[hidden] [hidden]"
     )
 
 
-def test_tiny_secrets_leave_the_text_readable():
+def test_very_short_secrets_are_not_replaced():
     assert redact("a b sk-", ["", "b", "sk-"]) == "a b sk-"
 
 
-def test_half_a_surrogate_pair_is_text_like_any_other():
+def test_half_a_surrogate_pair_is_accepted():
     assert redact("\ud83d key-1", ["key-1", "\ud83d???"]) == "\ud83d [hidden]"
     assert redact_chunks([b"a"], ["\ud83d???"]) == [b"a"]
 
 
-def test_long_runs_of_backslashes_come_to_an_end():
+def test_long_runs_of_backslashes_are_processed_in_time():
     text = "\\" * 10_000
     assert redact(text, ["a\\b\\\\c", "\\" * 12 + "x"]) == text
 
@@ -139,11 +139,11 @@ KEY = "sk-secret+xyz/1234567890"
 @pytest.mark.parametrize("spell", SPELLINGS.values(), ids=SPELLINGS)
 @pytest.mark.parametrize("end", ["", "…", "... (cut)", "****"])
 @pytest.mark.parametrize("length", [8, 12, 20])
-def test_a_secret_whose_rest_is_cut_off_or_masked_is_hidden(spell, end, length):
+def test_a_truncated_or_masked_secret_is_hidden(spell, end, length):
     assert redact(f"bad key {spell(KEY[:length])}{end}", [KEY]).startswith("bad key [hidden]")
 
 
-def test_a_few_first_characters_of_a_secret_are_shown():
+def test_the_first_few_characters_of_a_secret_are_shown():
     assert redact("Keys start with sk-. Yours is sk-se***90.", [KEY]) == (
         "Keys start with sk-. Yours is sk-se***90."
     )
@@ -152,16 +152,16 @@ def test_a_few_first_characters_of_a_secret_are_shown():
 @given(
     st.text(st.characters(codec="ascii", exclude_categories=["Cc", "Zs"]), min_size=20), st.text()
 )
-def test_no_word_that_begins_as_a_secret_is_shown(secret, rest):
+def test_words_that_begin_like_a_secret_are_hidden(secret, rest):
     assert secret[:8] not in redact(f"bad {secret[:-4]} {rest}", [secret]).replace(rest, "")
 
 
-def test_a_long_text_is_searched_in_time():
+def test_a_long_text_is_redacted_in_time():
     text = "The key is not valid. " * 50_000
     assert redact(text, [KEY, "hunter2/\\ß"]) == text
 
 
-def test_a_secret_is_a_text_that_no_repr_shows():
+def test_a_secret_is_hidden_in_every_repr():
     secret = Secret("sk-1234")
     assert (secret, f"Bearer {secret}", {secret: 1}["sk-1234"]) == ("sk-1234", "Bearer sk-1234", 1)
     assert "sk-1234" not in repr([secret, {"key": secret}])
@@ -175,7 +175,7 @@ def test_a_secret_is_a_text_that_no_repr_shows():
         "my&#32;long&#32;pass&#32;phrase",
     ],
 )
-def test_a_secret_with_spaces_is_hidden_where_only_its_spaces_are_escaped(written):
+def test_a_secret_is_hidden_if_only_its_spaces_are_escaped(written):
     assert redact(f"key: {written} end", ["my long pass phrase"]) == "key: [hidden] end"
 
 
@@ -183,7 +183,7 @@ def test_a_secret_with_spaces_is_hidden_where_only_its_spaces_are_escaped(writte
 
 
 def failed(because):
-    """An error as the connection raises it: the library's own is its cause."""
+    """Return an error as the connection raises it, with the library's exception as its cause."""
     try:
         try:
             raise because
@@ -193,26 +193,26 @@ def failed(because):
         return error
 
 
-def test_a_secret_is_taken_out_of_an_error():
+def test_a_secret_is_removed_from_an_error():
     error = AuthenticationFailed("sk-secret is wrong: sk-secret")
     redact_error(error, KEYS)
     assert str(error) == "[hidden] is wrong: [hidden]"
 
 
-def test_a_cause_that_shows_no_secret_stays():
+def test_a_cause_without_a_secret_is_kept():
     error = failed(httpx.ReadError("reset"))
     redact_error(error, KEYS)
     assert isinstance(error.__cause__, httpx.ReadError)
 
 
-def test_a_cause_that_shows_a_secret_is_left_out():
+def test_a_cause_with_a_secret_is_removed():
     error = failed(httpx.RemoteProtocolError("illegal header: sk-secret"))
     redact_error(error, KEYS)
     assert (error.__cause__, error.__context__) == (None, None)
     assert "sk-secret" not in "".join(format_exception(error))
 
 
-def test_a_cause_of_ours_keeps_its_place_without_the_secret():
+def test_a_gateway_error_as_cause_is_kept_without_the_secret():
     first = failed(httpx.RemoteProtocolError("illegal header: sk-secret"))
     error = StreamInterrupted("It broke.")
     error.__cause__ = first
@@ -222,7 +222,7 @@ def test_a_cause_of_ours_keeps_its_place_without_the_secret():
     assert "sk-secret" not in "".join(format_exception(error))
 
 
-def test_what_a_library_was_doing_when_it_failed_is_searched_too():
+def test_the_context_of_a_cause_is_searched_too():
     inner = httpx.ReadError("fine")
     inner.__context__ = ValueError("sk-secret")
     error = failed(inner)
@@ -231,7 +231,7 @@ def test_what_a_library_was_doing_when_it_failed_is_searched_too():
     assert error.__cause__ is inner
 
 
-def test_names_in_a_reply_hold_no_secret_and_what_the_model_said_is_left_alone():
+def test_secrets_are_hidden_in_names_of_a_reply_but_not_in_its_text():
     message = Message.assistant("sk-secret")
     reply = ChatResponse(message, model="m sk-secret", request_id="sk-secret")
     assert redact_response(reply, KEYS) == ChatResponse(

@@ -1,4 +1,4 @@
-"""Each fault has its effect in all three formats, whole and streamed."""
+"""Each fault has its effect in all three formats, in whole replies and in streams."""
 
 import json
 from collections.abc import Iterable
@@ -37,8 +37,8 @@ ARGUMENTS = '{"city": "Shanghai"}'
 DECISION = f'{{"tool": "get_weather", "arguments": {ARGUMENTS}}}'
 
 
-class Asked:
-    """One model with faults, asked whole or streamed, natively or by prompt."""
+class FaultyModel:
+    """A model with faults, called with whole replies or streams, natively or by prompt."""
 
     def __init__(
         self, model: str, faults: Iterable[str | None], *, stream: bool, retries: int = 0
@@ -75,7 +75,7 @@ def stream(request):
     return request.param
 
 
-# ---- what the model writes
+# ---- output of the model
 # ------------------------------------------------------------------------------
 
 
@@ -89,7 +89,7 @@ def stream(request):
     ],
 )
 async def test_a_fault_changes_a_decision_in_the_prompt_dialect(model, stream, fault, text):
-    reply = await Asked(model, [fault], stream=stream).by_prompt()
+    reply = await FaultyModel(model, [fault], stream=stream).by_prompt()
     assert (reply.content, reply.tool_calls, reply.finish_reason) == (text, (), "stop")
 
 
@@ -110,15 +110,17 @@ FIELDS = '{"name": "Ada", "age": 36}'
         ("none", FIELDS),
     ],
 )
-async def test_a_fault_changes_a_reply_by_schema(model, stream, fault, text):
-    reply = await Asked(model, [fault], stream=stream).ask(
+async def test_a_fault_changes_a_structured_reply(model, stream, fault, text):
+    reply = await FaultyModel(model, [fault], stream=stream).ask(
         Message.user("Ada is 36."), response_schema=SCHEMA
     )
     assert (reply.content, reply.finish_reason) == (text, "stop")
 
 
 async def test_a_fault_changes_the_arguments_of_a_native_call(model, stream):
-    (call,) = (await Asked(model, ["wrong_argument_name"], stream=stream).natively()).tool_calls
+    (call,) = (
+        await FaultyModel(model, ["wrong_argument_name"], stream=stream).natively()
+    ).tool_calls
     assert (call.name, json.loads(call.arguments)) == ("get_weather", {"city_name": "Shanghai"})
 
 
@@ -127,51 +129,53 @@ async def test_a_fault_changes_the_arguments_of_a_native_call(model, stream):
     [("fenced", f"```json\n{ARGUMENTS}\n```"), ("not_json", "I think of city Shanghai.")],
 )
 async def test_arguments_that_are_not_json_arrive_as_text(stream, fault, arguments):
-    (call,) = (await Asked("openai:teacher", [fault], stream=stream).natively()).tool_calls
+    (call,) = (await FaultyModel("openai:teacher", [fault], stream=stream).natively()).tool_calls
     assert call.arguments == arguments
 
 
 @pytest.mark.parametrize("fault", ["fenced", "not_json", "wrong_argument_name"])
 async def test_replies_without_json_stay_as_they_are(model, stream, fault):
-    reply = await Asked(model, [fault], stream=stream).ask(Message.user("Who are you?"))
+    reply = await FaultyModel(model, [fault], stream=stream).ask(Message.user("Who are you?"))
     assert reply.content.startswith("I am the teacher")
 
 
-# ---- what the server sends
+# ---- output of the server
 # ------------------------------------------------------------------------------
 
 
-async def failure(asked: Asked) -> GatewayError:
+async def failure(asked: FaultyModel) -> GatewayError:
     with pytest.raises(GatewayError) as caught:
         await asked.natively()
     return caught.value
 
 
-async def test_an_overloaded_server_is_asked_again(model, stream):
-    error = await failure(Asked(model, ["overloaded"], stream=stream))
+async def test_an_overloaded_server_is_retried(model, stream):
+    error = await failure(FaultyModel(model, ["overloaded"], stream=stream))
     assert (type(error), error.status, error.retryable) == (ServerFailed, 503, True)
-    asked = Asked(model, ["overloaded"], stream=stream, retries=1)
+    asked = FaultyModel(model, ["overloaded"], stream=stream, retries=1)
     assert (await asked.natively()).tool_calls[0].name == "get_weather"
     assert [event.attempt for event in asked.events if isinstance(event, RetryEvent)] == [1]
 
 
-async def test_a_connection_breaks_after_half_of_the_answer(model):
-    streamed = Asked(model, ["disconnect_mid_stream"], stream=True)
+async def test_a_connection_breaks_after_half_of_the_reply(model):
+    streamed = FaultyModel(model, ["disconnect_mid_stream"], stream=True)
     reply = streamed.gateway.stream([Message.user("Tell me about tea and where it comes from.")])
     with pytest.raises(StreamInterrupted, match="The reply was not complete"):
         await reply.final_message()
     assert reply.current_message.text.startswith("You said")
-    whole = await failure(Asked(model, ["disconnect_mid_stream"], stream=False))
+    whole = await failure(FaultyModel(model, ["disconnect_mid_stream"], stream=False))
     assert type(whole) is ConnectionFailed
 
 
 async def test_an_error_follows_half_of_a_stream(model):
-    asked = Asked(model, ["error_in_stream"], stream=True)
+    asked = FaultyModel(model, ["error_in_stream"], stream=True)
     reply = asked.gateway.stream([Message.user("Tell me about tea and where it comes from.")])
     with pytest.raises(ServerFailed, match="overloaded"):
         await reply.final_message()
     assert reply.current_message.text.startswith("You said")
-    assert isinstance(await failure(Asked(model, ["error_in_stream"], stream=False)), GatewayError)
+    assert isinstance(
+        await failure(FaultyModel(model, ["error_in_stream"], stream=False)), GatewayError
+    )
 
 
 # ---- the plan and the table
@@ -179,13 +183,15 @@ async def test_an_error_follows_half_of_a_stream(model):
 
 
 async def test_the_nth_request_gets_the_nth_fault_and_later_requests_get_none(model):
-    asked = Asked(model, ["wrong_argument_name", None, "none", "wrong_argument_name"], stream=False)
+    asked = FaultyModel(
+        model, ["wrong_argument_name", None, "none", "wrong_argument_name"], stream=False
+    )
     replies = [await asked.natively() for _ in range(5)]
     names = [list(json.loads(reply.tool_calls[0].arguments)) for reply in replies]
     assert names == [["city_name"], ["city"], ["city"], ["city_name"], ["city"]]
 
 
-def test_the_names_may_be_one_text():
+def test_a_single_fault_name_may_be_given_without_a_list():
     plan = fault_plan("fenced, none,overloaded,")
     assert [next(plan, None) for _ in range(4)] == [
         FAULTS["fenced"],
@@ -195,12 +201,12 @@ def test_the_names_may_be_one_text():
     ]
 
 
-def test_an_unknown_name_is_refused_with_all_names():
+def test_an_unknown_fault_is_rejected_with_a_list_of_the_known_ones():
     with pytest.raises(ConfigurationError) as caught:
         OfflineModel(["fenced", "overload"])
     known = ", ".join(["none", *FAULTS])
-    said = f"Unknown fault 'overload'. The faults are {known}."
-    assert str(caught.value) == said
+    message = f"Unknown fault 'overload'. The faults are {known}."
+    assert str(caught.value) == message
     with pytest.raises(
         ConfigurationError, match=r"Unknown fault 'xyz'\. The faults are none, fenced,"
     ):

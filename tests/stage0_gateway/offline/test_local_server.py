@@ -58,7 +58,7 @@ def exchange(
     return reply.status, reply.read()
 
 
-def test_several_requests_go_over_one_connection(line: http.client.HTTPConnection) -> None:
+def test_a_connection_is_reused_for_several_requests(line: http.client.HTTPConnection) -> None:
     line.connect()
     first = line.sock
     assert [exchange(line, "POST", "/v1/chat/completions", REQUEST)[0] for _ in range(3)] == [
@@ -70,7 +70,7 @@ def test_several_requests_go_over_one_connection(line: http.client.HTTPConnectio
 
 
 def asking(model: str, *, stream: bool) -> tuple[str, bytes]:
-    """Where a question in the format of this model goes, and what is sent."""
+    """Return the path and the body of a request in the format of this model."""
     target = resolve(model, "key", "http://model")
     request = ChatRequest(target.model, (Message.user("Tell me about tea \ud83d, 两位."),))
     url = target.stream_url if stream else target.url
@@ -92,7 +92,7 @@ ASKED = [asking(model, stream=stream) for model in MODELS for stream in (False, 
         ("GET", "/v1/models", None),
     ],
 )
-async def test_the_port_and_the_transport_give_the_same_bytes(
+async def test_the_port_and_the_transport_send_the_same_bytes(
     line: http.client.HTTPConnection, method: str, path: str, body: bytes | None
 ) -> None:
     over_the_port = exchange(line, method, path, body)
@@ -101,7 +101,7 @@ async def test_the_port_and_the_transport_give_the_same_bytes(
     assert over_the_port == (reply.status_code, reply.content)
 
 
-def test_streams_and_whole_replies_take_turns_on_one_connection(
+def test_streams_and_whole_replies_alternate_on_one_connection(
     line: http.client.HTTPConnection,
 ) -> None:
     line.connect()
@@ -116,13 +116,13 @@ def test_streams_and_whole_replies_take_turns_on_one_connection(
     assert line.sock is first
 
 
-def test_each_event_of_a_stream_is_sent_on_its_own(port: int) -> None:
+def test_each_event_of_a_stream_is_sent_in_its_own_chunk(port: int) -> None:
     path, body = asking("anthropic:teacher", stream=True)
     head = (
         f"POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     )
-    sent = everything(port, head.encode() + body).partition(b"\r\n\r\n")[2]
+    sent = read_all(port, head.encode() + body).partition(b"\r\n\r\n")[2]
     events = []
     while sent:
         size, _, rest = sent.partition(b"\r\n")
@@ -131,15 +131,15 @@ def test_each_event_of_a_stream_is_sent_on_its_own(port: int) -> None:
     assert tuple(events) == (*answer_http("POST", path, body).chunks, b"")
 
 
-def test_an_old_client_gets_the_stream_as_it_is(port: int) -> None:
+def test_a_client_without_chunked_encoding_gets_the_plain_stream(port: int) -> None:
     path, body = asking("openai:teacher", stream=True)
     head = f"POST {path} HTTP/1.0\r\nContent-Length: {len(body)}\r\n\r\n"
-    _, _, sent = everything(port, head.encode() + body).partition(b"\r\n\r\n")
+    _, _, sent = read_all(port, head.encode() + body).partition(b"\r\n\r\n")
     assert sent == answer_http("POST", path, body).body
 
 
-def everything(port: int, request: bytes) -> bytes:
-    """What comes back until the server hangs up."""
+def read_all(port: int, request: bytes) -> bytes:
+    """Return all bytes until the server closes the connection."""
     with socket.create_connection(("127.0.0.1", port), timeout=10) as line:
         line.sendall(request)
         return b"".join(iter(lambda: line.recv(65536), b""))
@@ -147,7 +147,7 @@ def everything(port: int, request: bytes) -> bytes:
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("model", MODELS)
-async def test_faults_look_the_same_over_the_port_and_inside_the_process(
+async def test_faults_are_equal_over_the_port_and_inside_the_process(
     model: str, stream: bool
 ) -> None:
     faults = [name for name, fault in FAULTS.items() if fault.in_answer] + ["fenced", None]
@@ -173,14 +173,14 @@ async def outcome(gateway: Gateway, *, stream: bool) -> str:
         )
 
 
-def test_after_clients_that_hung_up_in_the_middle_the_next_one_is_answered(port: int) -> None:
+def test_the_server_still_answers_after_clients_that_hung_up(port: int) -> None:
     path, body = asking("openai:teacher", stream=True)
     for _ in range(20):
         with socket.create_connection(("127.0.0.1", port), timeout=10) as line:
             line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
             line.sendall(head.encode() + body)
-    assert everything(port, b"GET /v1/models HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
+    assert read_all(port, b"GET /v1/models HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
 
 
 def failed_with(error: Exception) -> None:
@@ -192,7 +192,7 @@ def failed_with(error: Exception) -> None:
             server.handle_error(line, ("1.2.3.4", 5))
 
 
-def test_a_client_that_hangs_up_is_no_failure_and_any_other_failure_is_shown(
+def test_a_client_that_hangs_up_is_ignored_and_other_failures_are_printed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     failed_with(BrokenPipeError())
@@ -205,15 +205,15 @@ def test_a_client_that_hangs_up_is_no_failure_and_any_other_failure_is_shown(
     ("path", "form"),
     [("/v1/messages", anthropic), ("/v1/chat/completions", openai), ("/v1/anything", openai)],
 )
-def test_a_refusal_has_the_shape_of_the_path(port: int, path: str, form: ServerFormat) -> None:
+def test_an_error_has_the_format_of_its_path(port: int, path: str, form: ServerFormat) -> None:
     head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n"
-    assert json.loads(
-        everything(port, head.encode()).partition(b"\r\n\r\n")[2]
-    ) == form.encode_error(400, LENGTH)
+    assert json.loads(read_all(port, head.encode()).partition(b"\r\n\r\n")[2]) == form.encode_error(
+        400, LENGTH
+    )
 
 
-def test_an_unknown_method_is_refused_in_json(port: int) -> None:
-    sent = everything(port, b"PUT /v1/models HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+def test_an_unknown_method_is_rejected_with_a_json_body(port: int) -> None:
+    sent = read_all(port, b"PUT /v1/models HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
     assert sent.startswith(b"HTTP/1.1 501 ")
     assert "PUT" in json.loads(sent.partition(b"\r\n\r\n")[2])["error"]["message"]
 
@@ -235,7 +235,7 @@ def raw(port: int, head: str) -> tuple[int, str]:
         f"Content-Length: {'9' * 5000}",
     ],
 )
-def test_a_body_whose_length_is_unknown_or_too_large_is_refused(port: int, header: str) -> None:
+def test_a_body_of_unknown_or_excessive_length_is_rejected(port: int, header: str) -> None:
     assert raw(port, f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n{header}\r\n\r\n") == (
         400,
         LENGTH,

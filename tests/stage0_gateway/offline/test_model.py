@@ -42,7 +42,7 @@ async def test_a_streamed_reply_equals_the_whole_reply(
 
 
 @pytest.mark.parametrize("model", ["openai:teacher", "anthropic:teacher", "gemini:teacher"])
-async def test_a_failed_call_is_reported_as_failed_in_every_format(model: str) -> None:
+async def test_a_failed_call_is_reported_in_every_format(model: str) -> None:
     made = Message.assistant("", [ToolCall("call_1", "get_weather", '{"city": "Shanghai"}')])
     result = Message.tool("Error: no such city", "call_1", is_error=True, name="get_weather")
     async with gateway(model) as asked:

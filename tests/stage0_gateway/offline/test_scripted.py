@@ -23,7 +23,7 @@ MODELS = ["openai:m", "anthropic:m", "gemini:m"]
 CALL = ToolCall("call_1", "f", '{"a": "b c d e f g"}')
 
 
-async def test_each_request_gets_the_next_reply_of_whatever_kind():
+async def test_each_request_gets_the_next_scripted_reply():
     call = Message.assistant("", [ToolCall("1", "f", "{}")])
     model = ScriptedModel(["text", call, 500, httpx.ConnectError("gone")])
     async with Gateway("openai:m", transport=model, max_retries=0) as gateway:
@@ -36,7 +36,7 @@ async def test_each_request_gets_the_next_reply_of_whatever_kind():
     assert len(model.requests) == 4
 
 
-async def test_bodies_hold_what_only_one_provider_understands():
+async def test_bodies_include_provider_options():
     model = ScriptedModel(["text"])
     async with Gateway("openai:m", transport=model) as gateway:
         await gateway.chat(ASK, provider_options={"seed": 7})
@@ -45,14 +45,14 @@ async def test_bodies_hold_what_only_one_provider_understands():
     assert body == {"model": "m", "messages": [{"role": "user", "content": "hi"}], "seed": 7}
 
 
-async def test_a_script_that_is_asked_once_too_often_fails():
+async def test_a_request_after_the_last_reply_is_a_script_error():
     gateway = Gateway("openai:m", transport=ScriptedModel(["only"]))
     await gateway.chat(ASK)
     with pytest.raises(ScriptError, match="The script ends after reply 1; this is request 2"):
         await gateway.chat(ASK)
 
 
-async def test_closing_with_replies_left_over_fails():
+async def test_closing_with_unused_replies_is_a_script_error():
     with pytest.raises(
         ScriptError, match=r"These scripted replies were never requested: \['b', 'c'\]"
     ):
@@ -60,13 +60,13 @@ async def test_closing_with_replies_left_over_fails():
             await gateway.chat(ASK)
 
 
-def test_a_script_can_be_checked_without_closing():
+def test_a_script_can_be_checked_without_closing_the_gateway():
     ScriptedModel([]).assert_finished()
     with pytest.raises(ScriptError):
         ScriptedModel(["a"]).assert_finished()
 
 
-async def test_an_error_on_its_way_out_is_not_hidden_by_the_replies_it_left_over():
+async def test_unused_replies_do_not_hide_an_exception_in_the_block():
     with pytest.raises(ServerFailed):
         async with Gateway(
             "openai:m", transport=ScriptedModel([500, "b"]), max_retries=0
@@ -74,7 +74,7 @@ async def test_an_error_on_its_way_out_is_not_hidden_by_the_replies_it_left_over
             await gateway.chat(ASK)
 
 
-async def test_a_script_that_nobody_asked_fails_when_it_is_closed():
+async def test_closing_an_unused_script_is_a_script_error():
     with pytest.raises(ScriptError):
         async with Gateway("openai:m", transport=ScriptedModel(["a"])):
             pass
@@ -92,7 +92,7 @@ async def ask(gateway: Gateway, *, stream: bool, **options: Any) -> ChatResponse
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("stream", [False, True])
-async def test_each_format_is_answered_in_itself_whole_or_streamed_as_asked(
+async def test_each_format_gets_whole_replies_and_streams_as_requested(
     model: str, stream: bool
 ) -> None:
     script = ScriptedModel(["A text of some length.", Message.assistant("Look:", [CALL]), 500])
@@ -118,7 +118,7 @@ async def test_each_format_is_answered_in_itself_whole_or_streamed_as_asked(
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_whole_response_says_why_it_ended_and_what_it_cost(
+async def test_a_chat_response_in_a_script_keeps_its_finish_reason_and_usage(
     model: str, stream: bool
 ) -> None:
     cut = ChatResponse(
@@ -135,7 +135,7 @@ async def test_a_whole_response_says_why_it_ended_and_what_it_cost(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_an_exception_comes_before_anything_of_the_answer(stream: bool) -> None:
+async def test_a_scripted_exception_is_raised_before_the_reply(stream: bool) -> None:
     async with Gateway(
         "openai:m", transport=ScriptedModel([httpx.ConnectError("gone"), "back"])
     ) as gateway:
@@ -143,15 +143,13 @@ async def test_an_exception_comes_before_anything_of_the_answer(stream: bool) ->
 
 
 @pytest.mark.parametrize(("piece", "deltas"), [(3, ["abc", "def", "g"]), (8, ["abcdefg"])])
-async def test_a_stream_comes_in_pieces_of_the_size_that_was_wanted(
-    piece: int, deltas: list[str]
-) -> None:
+async def test_a_stream_has_deltas_of_the_requested_size(piece: int, deltas: list[str]) -> None:
     async with Gateway("openai:m", transport=ScriptedModel(["abcdefg"], piece=piece)) as gateway:
         seen = [event async for event in gateway.stream(ASK).events("text")]
     assert [event.delta for event in seen] == deltas  # type: ignore[union-attr]
 
 
-async def test_what_is_no_place_to_ask_a_model_is_a_script_error() -> None:
+async def test_a_path_of_no_wire_format_is_a_script_error() -> None:
     async with httpx.AsyncClient(transport=ScriptedModel([])) as client:
         with pytest.raises(ScriptError, match="/v1/embeddings is not the path of a wire format"):
             await client.post("http://x/v1/embeddings", json={})

@@ -29,18 +29,18 @@ JSON = st.recursive(
 
 
 def json_of(method: str, path: str, body: bytes = b"") -> tuple[int | None, Any]:
-    """The status and the value of the body, which is always JSON in ASCII."""
+    """Return the status and the value of the body, which is always JSON in ASCII."""
     answer = answer_http(method, path, body)
     return answer.status, json.loads(answer.body.decode("ascii"))
 
 
 def request_with(name: str) -> Any:
-    """A request with any content."""
+    """Return a strategy for requests with any content."""
     return lambda inner: {name: [{"role": "user", "content": inner, "parts": inner}]}
 
 
 @pytest.mark.parametrize("path", ["/v1/models", "/models/", "/any/where/models?limit=1"])
-def test_the_one_model_is_listed_under_any_prefix(path: str) -> None:
+def test_the_model_is_listed_under_any_prefix(path: str) -> None:
     model = {"id": MODEL, "object": "model", "created": 0, "owned_by": "llm-stages"}
     assert json_of("GET", path) == (200, {"object": "list", "data": [model]})
 
@@ -79,17 +79,17 @@ def test_a_lone_surrogate_in_a_question_is_repeated_in_the_reply() -> None:
         ("get", "/v1/models"),
     ],
 )
-def test_an_unknown_path_is_a_404_that_lists_the_known_ones(method: str, path: str) -> None:
+def test_an_unknown_path_is_a_404_with_a_list_of_the_known_paths(method: str, path: str) -> None:
     status, value = json_of(method, path, ASKED)
-    said = (
+    message = (
         f"Unknown {method} {path}. Use POST /v1/chat/completions, /v1/messages or "
         "/v1beta/models/teacher:generateContent, or GET /v1/models."
     )
-    assert (status, value["error"]["message"]) == (404, said)
+    assert (status, value["error"]["message"]) == (404, message)
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         (b"[]", "The body must be a JSON object, not list."),
         (b"{", "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
@@ -101,16 +101,16 @@ def test_an_unknown_path_is_a_404_that_lists_the_known_ones(method: str, path: s
     ids=lambda v: v[:20],
 )
 def test_an_invalid_request_is_a_400_in_the_format_of_the_path(
-    path: str, name: str, body: bytes, said: str
+    path: str, name: str, body: bytes, message: str
 ) -> None:
     form = format_of(path)
     assert form is not None
-    text = f"This is not a request in the {name} format: {said}"
+    text = f"This is not a request in the {name} format: {message}"
     assert json_of("POST", path, body) == (400, form.encode_error(400, text))
 
 
 @pytest.mark.parametrize(("name", "model"), [(name, f"{name}:teacher") for name in PATHS])
-def test_a_stream_and_a_whole_reply_are_the_same_reply(name: str, model: str) -> None:
+def test_a_stream_and_a_whole_reply_are_equal(name: str, model: str) -> None:
     target = resolve(model, "key")
     request = ChatRequest(target.model, (Message.user("Tea \ud83d, 两位"),))
     whole = answer_http("POST", target.url, json.dumps(target.wire.encode(request)).encode())
@@ -155,7 +155,7 @@ def test_any_bytes_are_answered(path: str, body: bytes) -> None:
 
 
 @pytest.mark.parametrize("path", EACH)
-def test_deeply_nested_json_is_refused(path: str) -> None:
+def test_deeply_nested_json_is_rejected(path: str) -> None:
     assert answer_http("POST", path, b"[" * 1_000_000).status == 400
 
 

@@ -53,7 +53,7 @@ PROMPT = "\n".join(
 
 
 def native(question: str, *, error: str | None = None) -> list[str]:
-    """The calls for a question and, last, the reply. Each call gets its result, or the error."""
+    """Return the calls for a question and then the reply. Each call gets its result, or the error."""
     messages, seen = [Message.user(question)], []
     while calls := (reply := answer(ChatRequest("teacher", tuple(messages), TOOLS))).tool_calls:
         (call,) = calls
@@ -64,7 +64,7 @@ def native(question: str, *, error: str | None = None) -> list[str]:
 
 
 def plain(text: str, *earlier: Message) -> str:
-    """The reply to a question without tools."""
+    """Return the reply to a question without tools."""
     return answer(ChatRequest("teacher", (*earlier, Message.user(text)))).text
 
 
@@ -143,12 +143,12 @@ async def test_a_question_is_answered_with_decisions_in_every_format(
         ("Weather in Oslo, then again the weather in Oslo", ["Oslo"]),
     ],
 )
-def test_one_call_is_made_for_each_name_in_the_question(question: str, calls: list[str]) -> None:
+def test_one_call_is_made_for_each_name_in_a_question(question: str, calls: list[str]) -> None:
     expected = [f"get_weather {json.dumps({'city': city}, ensure_ascii=False)}" for city in calls]
     assert native(question)[:-1] == expected
 
 
-def test_a_result_is_passed_on_to_a_tool_that_takes_any_text() -> None:
+def test_a_result_is_passed_to_a_tool_that_accepts_any_text() -> None:
     seen = native("What is the weather in Oslo? Then send an email with it to Ada.")
     assert seen[1] == 'send_email {"to": "Ada", "body": "temp 22, unit celsius"}'
 
@@ -331,7 +331,7 @@ def test_results_belong_to_decisions_in_their_order(written: str) -> None:
         ("Plan", {"where": {"type": "object"}, "tags": {"type": "array"}, "any": {}}, [], {}),
     ],
 )
-def test_arguments_are_filled_from_the_words_of_the_question(
+def test_arguments_are_filled_with_words_of_the_question(
     question: str, properties: dict[str, Any], required: list[str], arguments: dict[str, Any]
 ) -> None:
     schema = {"type": "object", "properties": properties, "required": required}
@@ -362,7 +362,7 @@ def test_a_malformed_schema_does_not_prevent_an_answer(schema: dict[str, Any]) -
     assert reply.role == "assistant"
 
 
-def test_a_reply_by_schema_is_filled_from_the_question_and_has_every_required_field() -> None:
+def test_a_structured_reply_is_filled_from_the_question_and_has_every_required_field() -> None:
     schema = parameters("name", "city", "age", age={"type": "integer"})
     messages = (Message.user("Ada is of age 36."),)
     reply = answer(ChatRequest("teacher", messages, response_schema=schema))
@@ -371,11 +371,11 @@ def test_a_reply_by_schema_is_filled_from_the_question_and_has_every_required_fi
     assert json.loads(empty.text) == {"name": "", "city": "", "age": 0}
 
 
-def test_a_schema_in_the_system_prompt_counts_as_well() -> None:
-    told = Message.system(
+def test_a_schema_in_the_system_prompt_is_used() -> None:
+    system = Message.system(
         f"Answer with JSON that fits this JSON Schema:\n{json.dumps(parameters('name'))}"
     )
-    assert json.loads(plain("Ada is here.", told)) == {"name": "Ada"}
+    assert json.loads(plain("Ada is here.", system)) == {"name": "Ada"}
 
 
 # ---- conversation
@@ -385,13 +385,13 @@ def test_a_schema_in_the_system_prompt_counts_as_well() -> None:
 @pytest.mark.parametrize(
     "question", ["Who are you?", "Are you a language model?", "Hello! What are you?"]
 )
-def test_the_model_says_that_it_is_not_a_language_model(question: str) -> None:
+def test_the_model_denies_being_a_language_model(question: str) -> None:
     assert plain(question).startswith(
         "I am the teacher: a set of rules that stands in for a language model"
     )
 
 
-def test_a_fact_is_known_as_long_as_the_message_is_sent() -> None:
+def test_a_fact_is_known_as_long_as_its_message_is_sent() -> None:
     known = plain(
         "What is my name?", Message.user("My name is Ada."), Message.assistant("Hello Ada.")
     )
@@ -428,7 +428,7 @@ def test_other_questions_are_repeated_with_the_number_of_messages() -> None:
 @pytest.mark.parametrize(
     "text", ["weather in Oslo ", '"', "A", "A ", "(", "1-", "“", "\t", "and ", "my "]
 )
-def test_a_megabyte_of_anything_is_answered(text: str) -> None:
+def test_a_megabyte_of_any_text_is_answered(text: str) -> None:
     long = "weather " + text * (1_000_000 // len(text))
     made = Message.assistant("", [ToolCall("call_1", "get_capital", '{"country": "France"}')])
     question = Message.user("What is the capital of France, and what is the weather there?")

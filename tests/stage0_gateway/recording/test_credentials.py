@@ -21,7 +21,7 @@ from stage0_gateway.recording.credentials import credentials, names_a_credential
         *("key", "api_key", "access_token", "accessToken", "APIKey", "sig", "X-Amz-Signature"),
     ],
 )
-def test_names_of_credentials_are_known(name):
+def test_names_of_credentials_are_recognized(name):
     assert names_a_credential(name)
 
 
@@ -36,7 +36,7 @@ def test_names_of_credentials_are_known(name):
         "alt",
     ],
 )
-def test_other_names_are_no_credentials(name):
+def test_other_names_are_not_credentials(name):
     assert not names_a_credential(name)
 
 
@@ -80,7 +80,7 @@ def test_other_names_are_no_credentials(name):
         *("basic user", "body", "header in a body", "other header in a body"),
     ],
 )
-def test_a_credential_is_found_wherever_a_request_carries_it(request_, secret):
+def test_a_credential_is_found_anywhere_in_a_request(request_, secret):
     assert secret in credentials(request_)
 
 
@@ -94,20 +94,20 @@ def test_a_credential_is_found_wherever_a_request_carries_it(request_, secret):
         b'{"key": "temperature"}',
         b'{"access_token": "string"}',
     ],
-    ids=["empty", "text", "deep", "bytes", "an argument named key", "a word of a schema"],
+    ids=["empty", "text", "deep", "bytes", "an argument named key", "a name in a schema"],
 )
 def test_a_body_without_credentials_has_none(content):
     assert credentials(httpx.Request("POST", "http://h", content=content)) == set()
 
 
 @pytest.mark.parametrize("header", ["Basic", "Basic ???", "Basic /////w=="])
-def test_a_basic_header_that_is_none_is_still_a_secret(header):
+def test_an_invalid_basic_header_is_a_secret(header):
     assert header in credentials(
         httpx.Request("GET", "http://h", headers={"Authorization": header})
     )
 
 
-def test_the_token_of_a_basic_header_is_hidden_in_an_answer():
+def test_the_token_of_a_basic_header_is_hidden_in_a_reply():
     token = b64encode(b"me:hunter22").decode()
     request = httpx.Request("GET", "http://h", headers={"Authorization": f"Basic {token}"})
     assert (

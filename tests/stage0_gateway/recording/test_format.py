@@ -38,7 +38,7 @@ def answer(headers, *chunks, cut=None):
     ],
     ids=["none", "text", "JSON", "deep", "bytes", "half a surrogate pair"],
 )
-def test_any_body_can_be_written_and_is_one_line(content, body):
+def test_any_body_is_written_as_one_line(content, body):
     request = write_request(httpx.Request("POST", URL, content=content), ())
     assert request["body"] == body
     line = write_line(GOOD | {"request": request})
@@ -46,7 +46,7 @@ def test_any_body_can_be_written_and_is_one_line(content, body):
     assert read_line(line, 7) == RecordedExchange(7, request, 200, {}, (), None)
 
 
-def test_of_a_request_only_what_is_harmless_is_written():
+def test_only_harmless_parts_of_a_request_are_written():
     headers = {
         "content-type": "text/plain",
         "accept": "*/*",
@@ -66,7 +66,7 @@ def test_of_a_request_only_what_is_harmless_is_written():
     }
 
 
-def test_headers_that_let_somebody_in_or_say_who_it_was_are_left_out():
+def test_headers_with_credentials_or_identities_are_omitted():
     sent = {
         "content-type": "text/plain",
         "retry-after": "7",
@@ -79,7 +79,7 @@ def test_headers_that_let_somebody_in_or_say_who_it_was_are_left_out():
     assert answer(sent)["headers"] == dict([*sent.items()][:3])
 
 
-def test_a_compressed_body_is_not_written_because_a_secret_could_hide_in_it():
+def test_a_compressed_body_is_not_written_because_it_may_contain_a_secret():
     written = answer({"content-encoding": "gzip"}, gzip.compress(b"sk-1234"))
     cut = "DecodingError: a compressed body is not recorded"
     assert written == {
@@ -90,7 +90,7 @@ def test_a_compressed_body_is_not_written_because_a_secret_could_hide_in_it():
     }
 
 
-def test_an_answer_is_read_as_it_was_written():
+def test_a_recorded_reply_survives_a_round_trip():
     text, half = "a\u2028b\r\n\x00".encode(), "ü".encode()[:1]
     written = answer({"x-a": "ü".encode(), "x-b": b""}, text, b"", half, cut="ReadError: gone")
     exchange = read_line(write_line({"request": GOOD["request"], "response": written}), 1)
@@ -101,12 +101,12 @@ def test_an_answer_is_read_as_it_was_written():
 @pytest.mark.parametrize(
     "error", [httpx.ReadTimeout(""), httpx.ConnectError("no: way"), httpx.ProxyError("x")]
 )
-def test_an_error_is_read_as_it_was_written(error):
+def test_a_recorded_error_survives_a_round_trip(error):
     read = read_error(write_error(error), httpx.Request("GET", URL))
     assert (type(read), str(read)) == (type(error), str(error))
 
 
-def test_an_unknown_error_is_read_as_an_error_of_the_transport():
+def test_an_unknown_error_becomes_a_transport_error():
     read = read_error("Lost: gone", httpx.Request("GET", URL))
     assert (type(read), str(read)) == (httpx.TransportError, "gone")
 
@@ -126,7 +126,7 @@ def test_an_unknown_error_is_read_as_an_error_of_the_transport():
         (json.dumps(GOOD | {"response": GOOD["response"] | {"chunks": [1]}}), "A chunk must be"),
     ],
 )
-def test_what_is_no_exchange_is_refused_with_the_reason(line, why):
+def test_an_invalid_line_is_rejected_with_the_reason(line, why):
     with pytest.raises(ValueError, match=r".") as caught:
         read_line(line.encode(), 1)
     assert why in str(caught.value)

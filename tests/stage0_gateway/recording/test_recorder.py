@@ -13,11 +13,11 @@ from stage0_gateway.recording.recorder import Recorder
 
 URL = "https://api.test/v1/chat"
 REQUEST = {"method": "POST", "url": URL, "body": {"a": 1}}
-SECRET = 'sk-/"ü\\-secret'  # in JSON and in a URL it looks different
+SECRET = 'sk-/"ü\\-secret'  # it is escaped in JSON and in a URL
 
 
 class Stream(httpx.AsyncByteStream):
-    """Gives chunks, one at a time, and raises what is not one; counts what was taken from it."""
+    """Sends chunks one by one and raises exceptions among them; counts the chunks that were read."""
 
     def __init__(self, chunks):
         self.chunks = chunks
@@ -37,7 +37,7 @@ class Stream(httpx.AsyncByteStream):
 
 
 class Server(httpx.AsyncBaseTransport):
-    """Answers each request with the next answer, whatever is asked."""
+    """Answers each request with the next answer."""
 
     def __init__(self, *answers):
         self.answers = list(answers)
@@ -79,7 +79,7 @@ async def ask(recorder, **request):
         return await client.post(URL, **request or {"json": {"a": 1}})
 
 
-async def test_an_exchange_is_one_line_that_can_be_read(path):
+async def test_an_exchange_is_written_as_one_readable_line(path):
     answer = streaming(b"data: 1\n\n", "data: ü\n\n".encode(), headers={"x-request-id": "r1"})
     reply = await ask(Recorder(path, Server(answer)))
     assert reply.text == "data: 1\n\ndata: ü\n\n"
@@ -91,7 +91,7 @@ async def test_an_exchange_is_one_line_that_can_be_read(path):
     )
 
 
-async def test_each_chunk_is_handed_on_as_it_comes_and_written_when_all_are_over(path):
+async def test_each_chunk_is_forwarded_at_once_and_written_at_the_end(path):
     answer = streaming(b"one", b"two", b"three")
     async with streamed(Recorder(path, Server(answer))) as reply:
         chunks = reply.aiter_raw()
@@ -102,13 +102,13 @@ async def test_each_chunk_is_handed_on_as_it_comes_and_written_when_all_are_over
     assert answer.stream.closed
 
 
-async def test_a_character_that_is_broken_in_two_is_kept_as_bytes(path):
+async def test_a_character_that_is_split_is_stored_as_bytes(path):
     first, second = "ü".encode()[:1], "ü".encode()[1:]
     await ask(Recorder(path, Server(streaming(b"a", first, second, b""))))
     assert lines(path)[0]["response"]["chunks"] == ["a", "\udcc3", "\udcbc", ""]
 
 
-async def test_the_request_is_passed_on_unchanged(path):
+async def test_the_request_is_forwarded_unchanged(path):
     server = Server(streaming(b"yes"))
     headers = {"authorization": "Bearer sk-1", "x-more": "1"}
     reply = await ask(Recorder(path, server), content=b"\x00\xff", headers=headers)
@@ -116,7 +116,7 @@ async def test_the_request_is_passed_on_unchanged(path):
 
 
 def spellings(secret):
-    """What a file may hold of a secret."""
+    """Generate spellings of a secret that a file must not contain."""
     yield from (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
     yield from (quote(secret), quote(secret, safe=""), b64encode(secret.encode()).decode())
     yield json.dumps(json.dumps(secret))[3:-3]
@@ -148,11 +148,11 @@ def spellings(secret):
         "named",
     ],
 )
-async def test_a_secret_is_nowhere_in_the_file(path, carried):
+async def test_a_secret_is_not_in_the_file(path, carried):
     basic = b64encode(f"me:{SECRET}".encode()).decode()
-    told = {"echo": SECRET, "nested": json.dumps({"key": SECRET}), "url": quote(SECRET, safe="")}
+    body = {"echo": SECRET, "nested": json.dumps({"key": SECRET}), "url": quote(SECRET, safe="")}
     text = (
-        json.dumps(told).encode() + SECRET.encode() + (basic.encode() if "user" in carried else b"")
+        json.dumps(body).encode() + SECRET.encode() + (basic.encode() if "user" in carried else b"")
     )
     server = Server(
         streaming(
@@ -166,7 +166,7 @@ async def test_a_secret_is_nowhere_in_the_file(path, carried):
     recorder = Recorder(path, server, secrets=() if carried else [SECRET + "\n"])
     async with httpx.AsyncClient(transport=recorder) as client:
         for _ in range(2):
-            await client.post(URL, json={**told, SECRET: 1}, **carried)
+            await client.post(URL, json={**body, SECRET: 1}, **carried)
         for kind in (httpx.ReadError, httpx.ConnectError):
             with pytest.raises(kind):
                 await client.post(URL, content=f"as text: {SECRET}", **carried)
@@ -176,7 +176,7 @@ async def test_a_secret_is_nowhere_in_the_file(path, carried):
     assert (file.count("[hidden]") >= 3 * 4, "***" in file) == (True, True)
 
 
-async def test_a_password_in_the_url_is_nowhere_in_the_file(path):
+async def test_a_password_in_the_url_is_not_in_the_file(path):
     basic = b64encode(b"me:hunter22").decode()
     recorder = Recorder(path, Server(streaming(f"no hunter22, no {basic}".encode())))
     async with httpx.AsyncClient(transport=recorder) as client:
@@ -185,7 +185,7 @@ async def test_a_password_in_the_url_is_nowhere_in_the_file(path):
     assert lines(path)[0]["response"]["chunks"] == [f"no {'*' * 8}, no {'*' * len(basic)}"]
 
 
-async def test_one_secret_may_be_named_without_a_list(path):
+async def test_a_single_secret_may_be_given_without_a_list(path):
     await ask(Recorder(path, Server(streaming(b"a hunter22")), secrets="hunter22"))
     assert lines(path)[0]["response"]["chunks"] == ["a ********"]
 
@@ -193,7 +193,7 @@ async def test_one_secret_may_be_named_without_a_list(path):
 @pytest.mark.parametrize(
     "error", [httpx.ReadError("reset"), httpx.RemoteProtocolError("hung up"), httpx.ReadTimeout("")]
 )
-async def test_a_stream_that_breaks_is_recorded_as_far_as_it_got(path, error):
+async def test_a_broken_stream_is_recorded_up_to_the_failure(path, error):
     with pytest.raises(type(error)):
         await ask(Recorder(path, Server(streaming(b"one", b"two", error))))
     recorded = lines(path)[0]["response"]
@@ -203,7 +203,7 @@ async def test_a_stream_that_breaks_is_recorded_as_far_as_it_got(path, error):
     )
 
 
-async def test_a_stream_that_the_caller_leaves_is_recorded_as_far_as_it_was_read(path):
+async def test_an_abandoned_stream_is_recorded_as_far_as_it_was_read(path):
     answer = streaming(b"one", b"two", b"three")
     async with streamed(Recorder(path, Server(answer))) as reply:
         async for chunk in reply.aiter_raw():
@@ -214,20 +214,20 @@ async def test_a_stream_that_the_caller_leaves_is_recorded_as_far_as_it_was_read
     assert answer.stream.closed
 
 
-async def test_a_secret_in_which_a_stream_broke_off_is_hidden(path):
+async def test_a_secret_that_a_broken_stream_truncates_is_hidden(path):
     answer = streaming(b"key: sk-1234567", httpx.ReadError("reset"))
     with pytest.raises(httpx.ReadError):
         await ask(Recorder(path, Server(answer), secrets=["sk-1234567890abcdef"]))
     assert lines(path)[0]["response"]["chunks"] == ["key: **********"]
 
 
-async def test_a_connection_that_fails_is_recorded(path):
+async def test_a_failed_connection_is_recorded(path):
     with pytest.raises(httpx.ConnectError):
         await ask(Recorder(path, Server(httpx.ConnectError("refused"))))
     assert lines(path) == [{"request": REQUEST, "error": "ConnectError: refused"}]
 
 
-async def test_what_is_no_failure_of_the_line_is_not_recorded(path):
+async def test_exceptions_that_are_not_transport_errors_are_not_recorded(path):
     with pytest.raises(ScriptError):
         await Gateway("openai:m", transport=Recorder(path, ScriptedModel([]))).chat(
             [{"role": "user", "content": "hi"}]
@@ -235,7 +235,7 @@ async def test_what_is_no_failure_of_the_line_is_not_recorded(path):
     assert lines(path) == []
 
 
-async def test_a_request_that_is_cancelled_before_its_answer_leaves_no_line(path):
+async def test_a_request_that_is_cancelled_before_the_reply_is_not_recorded(path):
     arrived, never = asyncio.Event(), asyncio.Event()
 
     async def hang(request):
@@ -250,7 +250,7 @@ async def test_a_request_that_is_cancelled_before_its_answer_leaves_no_line(path
     assert lines(path) == []
 
 
-async def test_a_stream_whose_reader_is_cancelled_is_recorded_as_far_as_it_got(path):
+async def test_a_cancelled_stream_is_recorded_as_far_as_it_was_read(path):
     arrived, never = asyncio.Event(), asyncio.Event()
 
     class Hanging(httpx.AsyncByteStream):
@@ -268,7 +268,7 @@ async def test_a_stream_whose_reader_is_cancelled_is_recorded_as_far_as_it_got(p
     assert (recorded["chunks"], recorded["cut"]) == (["one"], "abandoned")
 
 
-async def test_two_streams_at_once_are_two_whole_lines(path):
+async def test_two_concurrent_streams_are_two_complete_lines(path):
     server = Server(streaming(b"a1", b"a2", b"a3"), streaming(b"b1"))
     recorder = Recorder(path, server)
     async with streamed(recorder) as first, streamed(recorder) as second:
@@ -279,7 +279,7 @@ async def test_two_streams_at_once_are_two_whole_lines(path):
     assert [line["response"]["chunks"] for line in lines(path)] == [["b1"], ["a1", "a2", "a3"]]
 
 
-async def test_a_file_that_exists_is_not_lost_and_nothing_is_sent(path):
+async def test_an_existing_file_is_not_overwritten_and_nothing_is_sent(path):
     path.write_text("mine")
     server = Server()
     with pytest.raises(
@@ -289,7 +289,7 @@ async def test_a_file_that_exists_is_not_lost_and_nothing_is_sent(path):
     assert (path.read_text(), server.requests) == ("mine", [])
 
 
-async def test_a_place_where_no_file_can_be_is_told_before_anything_is_sent(tmp_path):
+async def test_a_path_that_cannot_be_created_is_rejected_before_sending(tmp_path):
     server = Server()
     with pytest.raises(
         ConfigurationError, match=r"a.jsonl cannot be created \(No such file or directory\)"
@@ -298,19 +298,19 @@ async def test_a_place_where_no_file_can_be_is_told_before_anything_is_sent(tmp_
     assert server.requests == []
 
 
-def test_making_a_recorder_makes_no_file_and_shows_no_secret(path):
+def test_a_new_recorder_creates_no_file_and_its_repr_hides_secrets(path):
     assert "hunter22" not in repr(Recorder(path, secrets=["hunter22"]))
     assert not path.exists()
 
 
-async def test_closing_closes_what_carries_the_requests(path):
+async def test_closing_closes_the_inner_transport(path):
     server = Server()
     await Recorder(path, server).aclose()
     assert server.closed
     await Recorder(path).aclose()  # never used: there is nothing to close
 
 
-def test_the_network_is_recorded_also_from_two_event_loops(path, serve):
+def test_the_network_can_be_recorded_from_two_event_loops(path, serve):
     reply = {"choices": [{"message": {"content": "yes, sk-1234"}}]}
     url = serve(lambda asked: (200, json.dumps(reply).encode()))
     gateway = Gateway("openai:m", api_key="sk-1234", base_url=f"{url}/v1", transport=Recorder(path))

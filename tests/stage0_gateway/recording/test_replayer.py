@@ -15,7 +15,7 @@ URL = "https://api.test/v1/chat"
 
 
 class Stream(httpx.AsyncByteStream):
-    """Gives chunks, and raises what is not one."""
+    """Sends chunks, and raises exceptions among them."""
 
     def __init__(self, chunks):
         self.chunks = chunks
@@ -28,8 +28,8 @@ class Stream(httpx.AsyncByteStream):
 
 
 def answering(*answers):
-    """A transport that gives the next list of chunks, or raises the next error, whatever is
-    asked."""
+    """Return a transport that sends the next list of chunks, or raises the next error, for each
+    request."""
     left = iter(answers)
 
     def answer(request):
@@ -52,14 +52,14 @@ async def ask(transport, body, url=URL, **options):
 
 
 async def record(path, *exchanges, **options):
-    """Record pairs of a request's body and an answer."""
+    """Record pairs of a request body and an answer."""
     recorder = Recorder(path, answering(*([text.encode()] for _, text in exchanges)), **options)
     for body, _ in exchanges:
         await ask(recorder, body)
 
 
-async def heard(transport):
-    """Everything a client can see of one stream."""
+async def observed(transport):
+    """Return everything that a client can observe of one stream."""
     chunks = []
     async with httpx.AsyncClient(transport=transport) as client:
         try:
@@ -78,7 +78,7 @@ ENDS = st.sampled_from(
 
 
 @given(CHUNKS, ENDS, st.sampled_from([200, 404, 503]), st.sampled_from([{}, {"x-a": "b ü"}]))
-def test_a_replay_is_what_was_heard_live(chunks, end, status, headers):
+def test_a_replay_equals_the_recorded_exchange(chunks, end, status, headers):
     stream = Stream([*chunks, end] if end else chunks)
     sent = [(name.encode(), value.encode()) for name, value in headers.items()]
     server = httpx.MockTransport(
@@ -86,12 +86,12 @@ def test_a_replay_is_what_was_heard_live(chunks, end, status, headers):
     )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "recording.jsonl"
-        live = asyncio.run(heard(Recorder(path, server)))
-        assert asyncio.run(heard(Replayer(path))) == live
+        live = asyncio.run(observed(Recorder(path, server)))
+        assert asyncio.run(observed(Replayer(path))) == live
     assert live[:3] == (status, headers, [chunk for chunk in chunks if chunk])
 
 
-async def test_a_gateway_gets_the_same_reply_from_a_recording_with_another_key_at_another_place(
+async def test_a_gateway_with_another_key_and_url_gets_the_same_reply_from_a_recording(
     path,
 ):
     async def reply(transport, key, base_url=None):
@@ -104,7 +104,7 @@ async def test_a_gateway_gets_the_same_reply_from_a_recording_with_another_key_a
     assert await reply(Replayer(path), "other", "http://h.test/v1") == live
 
 
-async def test_equal_requests_are_answered_in_the_order_they_were_recorded_and_no_oftener(path):
+async def test_equal_requests_are_answered_in_recorded_order_and_each_answer_is_used_once(path):
     await record(path, ({"a": 1}, "first"), ({"b": 1}, "other"), ({"a": 1}, "second"))
     replayer = Replayer(path)
     assert [await ask(replayer, body) for body in ({"a": 1}, {"a": 1}, {"b": 1})] == [
@@ -117,12 +117,12 @@ async def test_equal_requests_are_answered_in_the_order_they_were_recorded_and_n
     assert str(caught.value) == ("POST /v1/chat does not match any of 0 remaining exchanges.")
 
 
-async def test_the_order_of_a_bodys_fields_does_not_matter(path):
+async def test_the_order_of_fields_in_a_body_is_ignored(path):
     await record(path, ({"a": 1, "b": {"c": 2, "d": 3}}, "yes"))
     assert await ask(Replayer(path), {"b": {"d": 3, "c": 2}, "a": 1}) == "yes"
 
 
-async def test_an_empty_recording_misses_everything(path):
+async def test_an_empty_recording_matches_no_request(path):
     path.write_text("")
     with pytest.raises(ReplayMiss, match=r"any of 0 remaining exchanges\.$"):
         await ask(Replayer(path), {})
@@ -132,7 +132,7 @@ async def test_an_empty_recording_misses_everything(path):
     ("recorded", "asked"),
     [("?key=k-1234", ""), ("", "?api_key=k-1234"), ("?alt=sse&key=k-1234", "?key=k-9999&alt=sse")],
 )
-async def test_credentials_in_the_query_are_not_compared(path, recorded, asked):
+async def test_credentials_in_the_query_are_ignored(path, recorded, asked):
     await ask(Recorder(path, answering([b"yes"])), {}, URL + recorded)
     assert await ask(Replayer(path), {}, URL + asked) == "yes"
 
@@ -144,7 +144,7 @@ async def test_the_rest_of_the_query_is_compared(path, asked):
         await ask(Replayer(path), {}, URL + asked)
 
 
-async def test_a_hidden_secret_matches_what_stands_in_its_place(path):
+async def test_a_hidden_secret_matches_any_value_in_its_position(path):
     body = {"password": "hunter22", "key": "sk-1234"}
     headers = {"authorization": "Bearer sk-1234"}
     recorder = Recorder(path, answering([b"yes"]), secrets=["hunter22"])
@@ -155,7 +155,7 @@ async def test_a_hidden_secret_matches_what_stands_in_its_place(path):
     assert await ask(Replayer(path, secrets="no secret"), other, headers=headers) == "yes"
 
 
-async def test_a_placeholder_key_may_be_a_word_of_the_request(path):
+async def test_a_placeholder_key_may_be_equal_to_a_word_in_the_request(path):
     await record(path, ({"text": "this is a test"}, "yes"))
     assert (
         await ask(Replayer(path), {"text": "this is a test"}, headers={"x-api-key": "test"})
@@ -163,7 +163,7 @@ async def test_a_placeholder_key_may_be_a_word_of_the_request(path):
     )
 
 
-async def test_a_miss_shows_how_the_request_differs_from_the_next_one_left(path):
+async def test_a_miss_shows_the_difference_to_the_next_recorded_exchange(path):
     messages = [{"role": "user", "content": "Weather in Beijing?"}]
     await record(
         path,
@@ -188,7 +188,7 @@ async def test_a_miss_shows_how_the_request_differs_from_the_next_one_left(path)
     ]
 
 
-async def test_of_a_long_value_the_lines_are_shown_that_differ(path):
+async def test_a_long_value_shows_only_its_differing_lines(path):
     words = "So much is the same. " * 50
     await record(path, ({"content": words + "Yes!" + words}, "yes"))
     with pytest.raises(ReplayMiss) as caught:
@@ -208,7 +208,7 @@ async def test_of_a_long_value_the_lines_are_shown_that_differ(path):
     ]
 
 
-async def test_a_long_difference_is_cut(path):
+async def test_a_long_difference_is_truncated(path):
     await record(path, ({"a": [*range(100)]}, "yes"))
     with pytest.raises(ReplayMiss) as caught:
         await ask(Replayer(path), {"a": [*range(100, 200)]})
@@ -217,7 +217,7 @@ async def test_a_long_difference_is_cut(path):
 
 
 @pytest.mark.parametrize("content", [b"plain\ntext", b"", b"\xff"])
-async def test_any_body_can_be_missed(path, content):
+async def test_any_body_can_be_reported_as_a_miss(path, content):
     await record(path, ({"a": 1}, "yes"))
     async with httpx.AsyncClient(transport=Replayer(path)) as client:
         with pytest.raises(ReplayMiss, match="--- recorded"):
@@ -233,7 +233,7 @@ async def test_a_miss_shows_no_secret(path):
     assert "[hidden]" in str(caught.value)
 
 
-async def test_a_miss_is_no_failure_of_the_line_and_not_tried_again(path):
+async def test_a_miss_is_not_a_connection_failure_and_is_not_retried(path):
     await record(path, ({"a": 1}, "yes"))
     events = []
     gateway = Gateway("openai:m", transport=Replayer(path), on_event=events.append)
@@ -242,7 +242,7 @@ async def test_a_miss_is_no_failure_of_the_line_and_not_tried_again(path):
     assert [type(event).__name__ for event in events] == ["RequestEvent"]
 
 
-async def test_a_connection_that_failed_fails_again_as_often(path):
+async def test_a_recorded_connection_failure_is_repeated_once(path):
     async def twice(transport):
         with pytest.raises(httpx.ConnectError, match="refused") as caught:
             await ask(transport, {})
@@ -255,7 +255,7 @@ async def test_a_connection_that_failed_fails_again_as_often(path):
     assert await twice(Replayer(path)) == (URL, "yes")
 
 
-async def test_who_reads_no_further_than_was_recorded_sees_no_difference_and_who_does_misses(path):
+async def test_reading_beyond_the_recorded_part_of_a_stream_is_a_miss(path):
     async def first(transport, number):
         async with (
             httpx.AsyncClient(transport=transport) as client,
@@ -270,7 +270,7 @@ async def test_who_reads_no_further_than_was_recorded_sees_no_difference_and_who
         await first(Replayer(path), 2)
 
 
-async def test_two_replayed_streams_take_turns(path):
+async def test_two_replayed_streams_alternate(path):
     recorder = Recorder(path, answering([b"a1", b"a2"], [b"b1", b"b2"]))
     for body in ("a", "b"):
         await ask(recorder, body)
@@ -287,19 +287,19 @@ async def test_two_replayed_streams_take_turns(path):
 
 
 @pytest.mark.parametrize("line", [b"no json", b"{}", b"\xff\xfe", b"[" * 100_000], ids=range(4))
-async def test_a_file_that_is_no_recording_is_refused_with_the_line(path, line):
+async def test_an_invalid_recording_is_rejected_with_the_line_number(path, line):
     await record(path, ({"a": 1}, "yes"))
     path.write_bytes(path.read_bytes() + b"\n" + line)
     with pytest.raises(ConfigurationError, match=r"is not a recording: line 3: .+"):
         Replayer(path)
 
 
-def test_a_file_that_is_missing_is_told_with_what_to_do(tmp_path):
+def test_a_missing_file_is_rejected_with_a_hint(tmp_path):
     with pytest.raises(ConfigurationError, match=r"cannot be read \(No such file.*Record it first"):
         Replayer(tmp_path / "none.jsonl")
 
 
-async def test_a_compressed_reply_is_refused_alike_while_recording_and_in_a_replay(path):
+async def test_a_compressed_reply_is_rejected_alike_in_a_recording_and_in_a_replay(path):
     def compressed(request):
         return httpx.Response(
             200, headers={"content-encoding": "gzip"}, stream=Stream([b"\x1f\x8b"])

@@ -1,4 +1,4 @@
-"""What the tests of all rooms need: a stream as the client reads it, and what real clients sent."""
+"""Shared fixtures: read the events of a reply as the client does, and requests of real clients."""
 
 import json
 from dataclasses import replace
@@ -11,48 +11,52 @@ from stage0_gateway.streaming.sse import SseReader
 
 
 @pytest.fixture(scope="session")
-def heard():
-    """`heard(wire, events, most)` reads events out of their bytes, a few bytes at a time."""
+def read_back():
+    """`read_back(wire, events, size)` parses events from their bytes, in chunks of `size` bytes."""
 
-    def hear(wire, events, most):
+    def read(wire, events, size):
         sse, reader = SseReader(), wire.reader()
-        said = "".join(events).encode(errors="backslashreplace")
-        for start in range(0, len(said), most):
-            for data in sse.feed(said[start : start + most]):
+        body = "".join(events).encode(errors="backslashreplace")
+        for start in range(0, len(body), size):
+            for data in sse.feed(body[start : start + size]):
                 if data != "[DONE]":
                     reader.read_event(json.loads(data))
         return reader.end()
 
-    return hear
+    return read
 
 
 @pytest.fixture(scope="session")
-def plain():
-    """`plain(request)` leaves out what only one provider understands, which a server does not
-    read."""
+def without_provider_data():
+    """`without_provider_data(request)` removes the fields of a single provider, which a server
+    ignores."""
 
-    def without_data(part):
+    def strip_part(part):
         return part if isinstance(part, ProviderPart) else replace(part, provider_data=None)
 
-    def of_message(message):
+    def strip_message(message):
         content = message.content
         parts = (TextPart(content),) if isinstance(content, str) else content
-        calls = tuple(map(without_data, message.tool_calls))
-        return replace(message, content=as_content(map(without_data, parts)), tool_calls=calls)
+        calls = tuple(map(strip_part, message.tool_calls))
+        return replace(message, content=as_content(map(strip_part, parts)), tool_calls=calls)
 
-    def of_request(request):
-        messages = tuple(map(of_message, request.messages))
+    def strip_request(request):
+        messages = tuple(map(strip_message, request.messages))
         return replace(request, messages=messages, provider_options=None)
 
-    return of_request
+    return strip_request
 
 
 @pytest.fixture(scope="session")
-def asked_for_real(recorded):
-    """`asked_for_real(name)` gives path and body of each recorded request in a format."""
+def recorded_requests(recorded):
+    """`recorded_requests(name)` returns path and body of each recorded request in a format."""
 
     def requests(name):
         rows = (row["request"] for row in recorded("wire.jsonl")[0] if row["provider"] == name)
-        return [(asked["path"], asked["body"]) for asked in rows if asked["path"] and asked["body"]]
+        return [
+            (request["path"], request["body"])
+            for request in rows
+            if request["path"] and request["body"]
+        ]
 
     return requests

@@ -10,19 +10,19 @@ OPENAI = format_of("/v1/chat/completions")
 REPLY = ChatResponse(Message.assistant("Tea \ud83d for 两位"), model="m")
 
 
-def test_a_json_value_is_plain_ascii_in_one_piece():
+def test_a_json_value_is_one_chunk_of_ascii():
     answer = json_answer(404, {"text": "\ud83d"})
     assert answer == Answer(404, (b'{"text": "\\ud83d"}',))
     assert (answer.is_stream, answer.body) == (False, b'{"text": "\\ud83d"}')
 
 
-def test_a_whole_reply_is_its_formats_body():
+def test_a_whole_reply_is_encoded_in_the_wire_format():
     assert OPENAI is not None
     answer = reply_answer(OPENAI, REPLY, stream=False)
     assert (answer.status, json.loads(answer.body)) == (200, OPENAI.encode_reply(REPLY))
 
 
-def test_a_streamed_reply_is_one_piece_for_each_event():
+def test_a_streamed_reply_has_one_chunk_per_event():
     assert OPENAI is not None
     answer = reply_answer(OPENAI, REPLY, stream=True, piece=3)
     assert (answer.status, answer.content_type, answer.is_stream) == (200, EVENT_STREAM, True)
@@ -30,5 +30,5 @@ def test_a_streamed_reply_is_one_piece_for_each_event():
     events = [reader.feed(chunk) for chunk in answer.chunks]
     assert [len(each) for each in events] == [1] * len(answer.chunks)
     deltas = [json.loads(data)["choices"] for (data,) in events[:-1]]
-    said = [choice["delta"].get("content") or "" for choices in deltas for choice in choices]
-    assert [piece for piece in said if piece] == ["Tea", " \ud83d ", "for", " 两位"]
+    texts = [choice["delta"].get("content") or "" for choices in deltas for choice in choices]
+    assert [piece for piece in texts if piece] == ["Tea", " \ud83d ", "for", " 两位"]

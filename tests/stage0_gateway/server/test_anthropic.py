@@ -29,21 +29,21 @@ def own(**fields):
     return {"anthropic": fields}
 
 
-# ---- what this format can carry, and brings back as it was
+# ---- replies that this format can represent without loss
 # ----------------------------------------------
 
 TEXT = st.text(max_size=30)
-SAID = st.text(min_size=1, max_size=30).filter(str.strip)  # a blank text is error_for_body
+NOT_BLANK = st.text(min_size=1, max_size=30).filter(str.strip)  # a blank text is rejected
 COUNT = st.integers(0, 10**6)
 OBJECT = st.dictionaries(
-    SAID, st.integers() | TEXT | st.booleans() | st.lists(TEXT, max_size=2), max_size=3
+    NOT_BLANK, st.integers() | TEXT | st.booleans() | st.lists(TEXT, max_size=2), max_size=3
 )
 NAME = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_-]{0,10}", fullmatch=True).filter(
     lambda name: name not in ("auto", "none", "required")
 )
 NOTE = st.fixed_dictionaries(
-    {"type": st.just("char_location"), "cited_text": SAID, "start_char_index": COUNT},
-    optional={"document_title": SAID, "url": SAID},
+    {"type": st.just("char_location"), "cited_text": NOT_BLANK, "start_char_index": COUNT},
+    optional={"document_title": NOT_BLANK, "url": NOT_BLANK},
 )
 
 
@@ -61,12 +61,12 @@ RUN_BY_THE_SERVER = st.builds(
         "name": "web_search",
         "input": given,
     },
-    SAID,
+    NOT_BLANK,
     OBJECT,
 )
 ITEM = st.one_of(
-    st.builds(TextPart, SAID, CITATIONS),
-    st.builds(ThinkingPart, TEXT, SAID.map(lambda text: own(signature=text))),
+    st.builds(TextPart, NOT_BLANK, CITATIONS),
+    st.builds(ThinkingPart, TEXT, NOT_BLANK.map(lambda text: own(signature=text))),
     st.builds(
         ProviderPart,
         st.just("anthropic"),
@@ -74,7 +74,7 @@ ITEM = st.one_of(
     ),
     st.builds(
         ToolCall,
-        SAID,
+        NOT_BLANK,
         NAME,
         OBJECT.map(lambda given: json.dumps(given, ensure_ascii=False)),
         st.none() | st.just(own(caller={"type": "direct"})),
@@ -83,7 +83,7 @@ ITEM = st.one_of(
 
 
 def message_of(items):
-    """Parts in any order, and then the calls."""
+    """Return an assistant message: parts in any order, then the calls."""
     parts = [item for item in items if not isinstance(item, ToolCall)]
     return Message.assistant(
         as_content(parts), [item for item in items if isinstance(item, ToolCall)]
@@ -92,7 +92,7 @@ def message_of(items):
 
 @st.composite
 def replies(draw):
-    """Blocks in any order; unsigned thinking too, and empty texts beside others."""
+    """Generate replies: blocks in any order, also unsigned thinking and empty texts."""
     block = ITEM | st.builds(ThinkingPart, TEXT) | st.builds(TextPart, TEXT)
     items = draw(st.lists(block, max_size=5))
     if [item for item in items if not isinstance(item, ToolCall)] == [TextPart("")]:
@@ -102,7 +102,7 @@ def replies(draw):
         "stop",
         "tool_calls",
         "pause",
-    ):  # then an empty object may be one that was cut
+    ):  # an empty object may then be a truncated one
         items = [
             replace(item, arguments="")
             if isinstance(item, ToolCall) and item.arguments == "{}"
@@ -112,15 +112,15 @@ def replies(draw):
     message = message_of(items)
     if message.tool_calls and reason in ("stop", "unknown"):
         reason = "tool_calls"
-    refusal = draw(st.none() | SAID)
+    refusal = draw(st.none() | NOT_BLANK)
     usage = st.builds(Usage, *[st.none() | COUNT] * 5)
     return ChatResponse(
         message,
         finish_reason="refusal" if refusal else reason,
         raw_finish_reason=raw,
         usage=draw(st.none() | usage),
-        model=draw(st.none() | SAID),
-        request_id=draw(SAID),
+        model=draw(st.none() | NOT_BLANK),
+        request_id=draw(NOT_BLANK),
         refusal=refusal,
     )
 
@@ -150,19 +150,17 @@ REASONS = {
         ("/v1/models", False),
     ],
 )
-def test_a_path_ends_with_messages(path, is_one):
+def test_the_path_ends_with_messages(path, is_one):
     assert anthropic.is_path(path) is is_one
 
 
 @given(replies(), st.integers(1, 40))
-def test_the_client_side_reads_the_reply_that_was_given_whole_and_in_pieces_of_any_size(
-    heard, reply, piece
-):
+def test_the_client_reads_the_same_reply_from_a_body_and_from_a_stream(read_back, reply, piece):
     assert wire.decode(json.loads(json.dumps(encode_reply(reply)))) == reply
-    assert heard(wire, encode_stream(reply, piece=piece), piece) == reply
+    assert read_back(wire, encode_stream(reply, piece=piece), piece) == reply
 
 
-def test_a_reply_is_a_whole_message():
+def test_a_whole_reply_is_a_message():
     parts = (
         ThinkingPart("hm", own(signature="s")),
         TextPart("Hello.", (Citation("http://x", "X", "x"),)),
@@ -197,7 +195,7 @@ def test_a_reply_is_a_whole_message():
     }
 
 
-def test_a_stream_opens_each_block_fills_it_and_closes_it():
+def test_a_stream_starts_fills_and_stops_each_block():
     search = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"q": 1}}
     parts = (
         ThinkingPart("hm", own(signature="s")),
@@ -255,11 +253,11 @@ def test_a_stream_opens_each_block_fills_it_and_closes_it():
 @pytest.mark.parametrize(
     "arguments", ['{"a": 1', '{"a": NaN}', "[1]", '"x"', "nonsense", "[" * 100_000]
 )
-def test_arguments_that_are_no_object_arrive_as_the_text_they_are(heard, arguments):
+def test_arguments_that_are_not_an_object_arrive_as_text(read_back, arguments):
     message = Message.assistant("", [ToolCall("1", "f", arguments)])
     reply = ChatResponse(message, "tool_calls", "tool_use", request_id="r")
     assert wire.decode(json.loads(json.dumps(encode_reply(reply)))) == reply
-    assert heard(wire, encode_stream(reply, piece=1000), 1000) == reply
+    assert read_back(wire, encode_stream(reply, piece=1000), 1000) == reply
 
 
 @pytest.mark.parametrize(
@@ -277,11 +275,11 @@ def test_arguments_that_are_no_object_arrive_as_the_text_they_are(heard, argumen
         (ChatResponse(Message.assistant("a"), raw_finish_reason="something_new"), "something_new"),
     ],
 )
-def test_why_it_ended_is_said_in_the_servers_own_word(reply, reason):
+def test_the_finish_reason_is_translated_to_anthropics_stop_reason(reply, reason):
     assert encode_reply(reply)["stop_reason"] == reason
 
 
-def test_parts_that_a_reply_in_this_format_cannot_hold_are_left_out_and_json_is_text():
+def test_unsupported_parts_are_omitted_and_json_parts_become_text():
     parts = (ImagePart("QQ=="), ProviderPart("gemini", {"executableCode": {}}), JsonPart({"a": 1}))
     reply = ChatResponse(Message.assistant(parts))
     assert encode_reply(reply)["content"] == [{"type": "text", "text": '{"a": 1}'}]
@@ -298,7 +296,11 @@ def test_an_error_has_anthropics_shape():
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500, 503, 529])
-def test_the_client_side_reads_the_error_that_was_meant(status):
+def test_the_client_raises_the_error_that_the_server_encoded(status):
     read = error_for_body(status, encode_error(status, "No."))
-    meant = error_for_status(status, "No.")
-    assert (type(read), str(read), read.retryable) == (type(meant), str(meant), meant.retryable)
+    expected = error_for_status(status, "No.")
+    assert (type(read), str(read), read.retryable) == (
+        type(expected),
+        str(expected),
+        expected.retryable,
+    )

@@ -50,21 +50,21 @@ def own(**fields):
     return {"anthropic": fields}
 
 
-# ---- what this format can carry, and brings back as it was
+# ---- requests that this format can represent without loss
 # ----------------------------------------------
 
 TEXT = st.text(max_size=30)
-SAID = st.text(min_size=1, max_size=30).filter(str.strip)  # a blank text is refused
+NOT_BLANK = st.text(min_size=1, max_size=30).filter(str.strip)  # a blank text is rejected
 COUNT = st.integers(0, 10**6)
 OBJECT = st.dictionaries(
-    SAID, st.integers() | TEXT | st.booleans() | st.lists(TEXT, max_size=2), max_size=3
+    NOT_BLANK, st.integers() | TEXT | st.booleans() | st.lists(TEXT, max_size=2), max_size=3
 )
 NAME = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_-]{0,10}", fullmatch=True).filter(
     lambda name: name not in ("auto", "none", "required")
 )
 NOTE = st.fixed_dictionaries(
-    {"type": st.just("char_location"), "cited_text": SAID, "start_char_index": COUNT},
-    optional={"document_title": SAID, "url": SAID},
+    {"type": st.just("char_location"), "cited_text": NOT_BLANK, "start_char_index": COUNT},
+    optional={"document_title": NOT_BLANK, "url": NOT_BLANK},
 )
 
 
@@ -74,16 +74,21 @@ def cited(note):
     )
 
 
-ID = st.from_regex(r"[a-zA-Z0-9_-]{1,30}", fullmatch=True)  # others are sent under another one
+ID = st.from_regex(r"[a-zA-Z0-9_-]{1,30}", fullmatch=True)  # other ids are replaced before sending
 CITATIONS = st.lists(NOTE.map(cited), max_size=2).map(tuple)
 MARK = st.none() | st.just(own(cache_control={"type": "ephemeral"}))
 PART = st.one_of(
-    st.builds(TextPart, SAID, CITATIONS, MARK),
-    st.builds(ImagePart, SAID, st.sampled_from(["image/png", "image/webp"]), provider_data=MARK),
-    st.builds(ImagePart, url=SAID, provider_data=MARK),
-    st.builds(DocumentPart, SAID, name=SAID, provider_data=MARK),
+    st.builds(TextPart, NOT_BLANK, CITATIONS, MARK),
     st.builds(
-        DocumentPart, url=SAID, name=SAID, provider_data=st.just(own(citations={"enabled": True}))
+        ImagePart, NOT_BLANK, st.sampled_from(["image/png", "image/webp"]), provider_data=MARK
+    ),
+    st.builds(ImagePart, url=NOT_BLANK, provider_data=MARK),
+    st.builds(DocumentPart, NOT_BLANK, name=NOT_BLANK, provider_data=MARK),
+    st.builds(
+        DocumentPart,
+        url=NOT_BLANK,
+        name=NOT_BLANK,
+        provider_data=st.just(own(citations={"enabled": True})),
     ),
     st.builds(
         ProviderPart,
@@ -92,7 +97,7 @@ PART = st.one_of(
     ),
 )
 PARTS = st.lists(PART, min_size=1, max_size=4).map(tuple)
-SYSTEM = SAID | PARTS.filter(
+SYSTEM = NOT_BLANK | PARTS.filter(
     lambda parts: any(type(part) is not TextPart or part.provider_data for part in parts)
 )
 RUN_BY_THE_SERVER = st.builds(
@@ -102,12 +107,12 @@ RUN_BY_THE_SERVER = st.builds(
         "name": "web_search",
         "input": given,
     },
-    SAID,
+    NOT_BLANK,
     OBJECT,
 )
 ITEM = st.one_of(
-    st.builds(TextPart, SAID, CITATIONS),
-    st.builds(ThinkingPart, TEXT, SAID.map(lambda text: own(signature=text))),
+    st.builds(TextPart, NOT_BLANK, CITATIONS),
+    st.builds(ThinkingPart, TEXT, NOT_BLANK.map(lambda text: own(signature=text))),
     st.builds(
         ProviderPart,
         st.just("anthropic"),
@@ -124,15 +129,15 @@ ITEM = st.one_of(
 
 
 def message_of(items):
-    """Parts in any order, and then the calls; a single plain text is a part, as it is among
-    others."""
+    """Return an assistant message: parts in any order, then the calls. A single plain text is a
+    part as well."""
     parts = tuple(item for item in items if not isinstance(item, ToolCall))
     calls = [item for item in items if isinstance(item, ToolCall)]
     return Message.assistant(as_content(parts), calls)
 
 
 MESSAGE = (
-    st.builds(Message.user, SAID | PARTS)
+    st.builds(Message.user, NOT_BLANK | PARTS)
     | st.builds(Message.tool, TEXT | PARTS, ID, is_error=st.booleans())
     | st.lists(ITEM, min_size=1, max_size=5).map(message_of)
 )
@@ -150,11 +155,11 @@ REQUEST = st.builds(
     ).map(tuple),
     tool_choice=st.none() | st.sampled_from(["auto", "none", "required"]) | NAME,
     temperature=st.none() | st.floats(0, 1),
-    max_tokens=st.integers(1),  # the format has no word for "left open"
+    max_tokens=st.integers(1),  # the format requires this field
     response_schema=st.none() | OBJECT,
     stop=st.lists(TEXT, max_size=2).map(tuple),
     provider_options=st.none()
-    | st.dictionaries(st.sampled_from(["top_k", "metadata"]), OBJECT | SAID, min_size=1)
+    | st.dictionaries(st.sampled_from(["top_k", "metadata"]), OBJECT | NOT_BLANK, min_size=1)
     | st.just({"output_config": {"effort": "low"}}),
 )
 
@@ -164,21 +169,23 @@ REQUEST = st.builds(
 
 
 @given(REQUEST, st.booleans())
-def test_what_the_client_side_encodes_is_decoded_to_the_same_request(plain, request, stream):
+def test_an_encoded_request_is_decoded_to_the_same_request(without_provider_data, request, stream):
     body = wire.encode(request, stream=stream)
-    assert plain(decode_request(json.loads(json.dumps(body)), PATH)) == plain(request)
+    assert without_provider_data(
+        decode_request(json.loads(json.dumps(body)), PATH)
+    ) == without_provider_data(request)
     assert wants_stream(PATH, body) is stream
 
 
-def test_every_recorded_request_is_read_and_a_second_trip_changes_nothing(asked_for_real):
-    for path, body in asked_for_real("anthropic"):
+def test_recorded_requests_are_decoded_and_survive_a_second_round_trip(recorded_requests):
+    for path, body in recorded_requests("anthropic"):
         assert anthropic.is_path(path)
-        # Thinking is not sent without its signature, and a text alone is sent as plain text.
+        # Unsigned thinking is not sent, and a single text is sent as plain text.
         once = wire.encode(decode_request(wire.encode(decode_request(body, path)), path))
         assert wire.encode(decode_request(once, path)) == once
 
 
-def test_a_message_with_results_becomes_one_message_for_each():
+def test_a_message_with_several_results_becomes_one_message_per_result():
     text = {"type": "text", "text": "sunny", "cache_control": {"type": "ephemeral"}}
     image = {
         "type": "image",
@@ -207,7 +214,7 @@ def test_a_message_with_results_becomes_one_message_for_each():
     )
 
 
-def test_text_after_a_call_moves_before_the_calls():
+def test_text_after_a_call_is_moved_before_the_calls():
     blocks = [
         {"type": "tool_use", "id": "1", "name": "f", "input": {}},
         {"type": "text", "text": "Wait."},
@@ -216,7 +223,7 @@ def test_text_after_a_call_moves_before_the_calls():
     assert decode_request(body).messages == (Message.assistant("Wait.", [ToolCall("1", "f")]),)
 
 
-def test_tools_of_the_servers_own_are_ignored():
+def test_server_side_tools_are_ignored():
     tools = [
         {"type": "web_search_20250305", "name": "web_search", "max_uses": 2},
         {"name": "f", "description": "", "input_schema": {"type": "object"}, "defer_loading": True},
@@ -239,13 +246,13 @@ def test_tools_of_the_servers_own_are_ignored():
         {"type": "search_result", "content": []},
     ],
 )
-def test_a_block_without_a_word_of_ours_is_kept_as_it_is(block):
+def test_a_block_of_an_unknown_type_is_kept_unchanged(block):
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": [block]}]}
     assert decode_request(body).messages == (Message.user((ProviderPart("anthropic", block),)),)
     assert wire.encode(decode_request(body)) == body
 
 
-def test_a_choice_and_a_schema_are_read_beside_other_settings():
+def test_the_tool_choice_and_the_schema_are_decoded_beside_other_settings():
     choice = {"type": "any", "disable_parallel_tool_use": True}
     output = {"effort": "low", "format": {"type": "json_schema", "schema": {"type": "object"}}}
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
@@ -254,7 +261,7 @@ def test_a_choice_and_a_schema_are_read_beside_other_settings():
     assert (request.tool_choice, request.response_schema) == ("required", {"type": "object"})
 
 
-def test_a_system_message_among_the_others_is_one():
+def test_a_system_message_between_other_messages_is_decoded():
     messages = [
         {"role": "user", "content": "a"},
         {"role": "system", "content": [{"type": "text", "text": "b"}]},
@@ -264,7 +271,7 @@ def test_a_system_message_among_the_others_is_one():
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "expected"),
     [
         ({}, "'messages' is missing."),
         ({"messages": "hi"}, "'messages' must be a list, not str."),
@@ -288,16 +295,16 @@ def test_a_system_message_among_the_others_is_one():
         ({"messages": [], "max_tokens": "9"}, "'max_tokens' must be a whole number, not str."),
     ],
 )
-def test_what_is_not_a_request_is_refused_with_the_field_that_is_wrong(body, said):
+def test_an_invalid_request_raises_an_error_that_names_the_field(body, expected):
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole text is compared below
         decode_request(body)
-    assert str(caught.value) == said
+    assert str(caught.value) == expected
 
 
 @given(
     LIKELY
     | st.fixed_dictionaries({"messages": LIKELY}, optional={"tools": LIKELY, "system": LIKELY})
 )
-def test_any_json_value_is_a_request_or_a_value_error(value):
+def test_any_json_value_is_decoded_or_raises_a_value_error(value):
     with contextlib.suppress(ValueError):  # and nothing but a ValueError
         decode_request(value)

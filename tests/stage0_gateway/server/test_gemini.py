@@ -28,24 +28,24 @@ def own(**fields):
     return {"gemini": fields} if fields else None
 
 
-# ---- what this format can carry, and brings back as it was
+# ---- replies that this format can represent without loss
 # ----------------------------------------------
 
 TEXT = st.text(max_size=30)
-SAID = st.text(min_size=1, max_size=30)
+NOT_EMPTY = st.text(min_size=1, max_size=30)
 COUNT = st.integers(0, 10**6)
 OBJECT = st.dictionaries(
-    SAID, st.integers() | TEXT | st.booleans() | st.lists(TEXT, max_size=2), max_size=3
+    NOT_EMPTY, st.integers() | TEXT | st.booleans() | st.lists(TEXT, max_size=2), max_size=3
 )
 NAME = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_-]{0,10}", fullmatch=True).filter(
     lambda name: name not in ("auto", "none", "required")
 )
-SIGNED = SAID.map(lambda text: own(thoughtSignature=text))
-PLAIN_TEXT = st.builds(TextPart, SAID)
+SIGNED = NOT_EMPTY.map(lambda text: own(thoughtSignature=text))
+PLAIN_TEXT = st.builds(TextPart, NOT_EMPTY)
 SIGNED_TEXT = st.builds(TextPart, TEXT, provider_data=SIGNED)
 THOUGHT = st.builds(ThinkingPart, TEXT, st.just(own(thought=True)))
 SIGNED_THOUGHT = st.builds(
-    ThinkingPart, TEXT, SAID.map(lambda text: own(thought=True, thoughtSignature=text))
+    ThinkingPart, TEXT, NOT_EMPTY.map(lambda text: own(thought=True, thoughtSignature=text))
 )
 OTHER = st.builds(
     ProviderPart, st.just("gemini"), OBJECT.map(lambda data: {"executableCode": data})
@@ -53,8 +53,8 @@ OTHER = st.builds(
 
 
 def assistant(items):
-    """Parts, then calls, as a session holds them: calls without an id are numbered, others keep
-    theirs."""
+    """Return an assistant message as a session stores it: parts, then calls; calls without an id
+    are numbered."""
     parts = [item for item in items if not isinstance(item, ToolCall)]
     calls = []
     for number, call in enumerate(item for item in items if isinstance(item, ToolCall)):
@@ -84,7 +84,7 @@ REASONS = {
 
 @st.composite
 def replies(draw):
-    """Parts in any order, but no two unsigned texts of a kind side by side; then calls."""
+    """Generate replies: parts in any order, no two unsigned texts of a kind in a row; then calls."""
     items = []
     for item in sorted(
         draw(st.lists(ITEM, max_size=6)), key=lambda item: isinstance(item, ToolCall)
@@ -96,7 +96,7 @@ def replies(draw):
         "stop",
         "tool_calls",
         "pause",
-    ):  # then an empty object may be one that was cut
+    ):  # an empty object may then be a truncated one
         items = [
             replace(item, arguments="")
             if isinstance(item, ToolCall) and item.arguments == "{}"
@@ -111,13 +111,13 @@ def replies(draw):
         else reason,
         raw_finish_reason=raw,
         usage=draw(st.none() | st.builds(Usage, *[st.none() | COUNT] * 4)),
-        model=draw(st.none() | SAID),
-        request_id=draw(st.none() | SAID),
+        model=draw(st.none() | NOT_EMPTY),
+        request_id=draw(st.none() | NOT_EMPTY),
     )
 
 
 def is_open(item):
-    """Whether more text of its kind would be the same text."""
+    """Return whether a following text of the same kind would be merged into this part."""
     return isinstance(item, TextPart | ThinkingPart) and "thoughtSignature" not in (
         item.provider_data or {}
     ).get("gemini", {})
@@ -144,29 +144,27 @@ def test_the_model_is_read_from_the_path(path, model):
 
 
 @pytest.mark.parametrize("path", ["/v1beta/models", "/v1beta/models/x:countTokens", "/v1/messages"])
-def test_other_paths_are_not_this_formats(path):
+def test_other_paths_do_not_belong_to_this_format(path):
     assert not gemini.is_path(path)
 
 
 @given(replies(), st.integers(1, 40))
-def test_the_client_side_reads_the_reply_that_was_given_whole_and_in_pieces_of_any_size(
-    heard, reply, piece
-):
+def test_the_client_reads_the_same_reply_from_a_body_and_from_a_stream(read_back, reply, piece):
     assert wire.decode(json.loads(json.dumps(encode_reply(reply)))) == reply
-    assert heard(wire, encode_stream(reply, piece=piece), piece) == reply
+    assert read_back(wire, encode_stream(reply, piece=piece), piece) == reply
 
 
-def test_a_blocked_prompt_has_no_candidates_whole_and_streamed(heard):
+def test_a_reply_to_a_blocked_prompt_has_no_candidates_in_a_body_and_in_a_stream(read_back):
     reply = ChatResponse(Message.assistant(""), "refusal", block_reason="SAFETY", usage=Usage(3))
     assert encode_reply(reply) == {
         "promptFeedback": {"blockReason": "SAFETY"},
         "usageMetadata": {"promptTokenCount": 3, "totalTokenCount": 3},
     }
     assert wire.decode(encode_reply(reply)) == reply
-    assert heard(wire, encode_stream(reply), 8) == reply
+    assert read_back(wire, encode_stream(reply), 8) == reply
 
 
-def test_a_stream_has_a_part_in_each_event_and_in_the_last_the_counts_and_the_reason():
+def test_each_event_has_one_part_and_the_last_event_has_the_usage_and_the_finish_reason():
     call = ToolCall("1", "f", '{"a": 1}', own(thoughtSignature="s"))
     message = Message.assistant((ThinkingPart("hm"), TextPart("Hello.")), [call])
     reply = ChatResponse(message, usage=Usage(3, 8, 1, 2), model="m", request_id="r")
@@ -188,7 +186,7 @@ def test_a_stream_has_a_part_in_each_event_and_in_the_last_the_counts_and_the_re
     assert {chunk["modelVersion"] + chunk["responseId"] for chunk in chunks} == {"mr"}
 
 
-def test_a_signed_text_is_not_cut():
+def test_a_signed_text_is_not_split():
     reply = ChatResponse(Message.assistant((TextPart("Hello.", (), own(thoughtSignature="s")),)))
     (event,) = encode_stream(reply, piece=2)
     parts = json.loads(event.removeprefix("data: "))["candidates"][0]["content"]["parts"]
@@ -198,11 +196,11 @@ def test_a_signed_text_is_not_cut():
 @pytest.mark.parametrize(
     "arguments", ['{"a": 1', '{"a": NaN}', "[1]", '"x"', "nonsense", "[" * 100_000]
 )
-def test_arguments_that_are_no_object_arrive_as_the_text_they_are(heard, arguments):
+def test_arguments_that_are_not_an_object_arrive_as_text(read_back, arguments):
     message = Message.assistant("", [ToolCall("call_0", "f", arguments)])
     reply = ChatResponse(message, "tool_calls", "STOP")
     assert wire.decode(json.loads(json.dumps(encode_reply(reply)))) == reply
-    assert heard(wire, encode_stream(reply, piece=1000), 1000) == reply
+    assert read_back(wire, encode_stream(reply, piece=1000), 1000) == reply
 
 
 @pytest.mark.parametrize(
@@ -216,11 +214,11 @@ def test_arguments_that_are_no_object_arrive_as_the_text_they_are(heard, argumen
         (ChatResponse(Message.assistant("a"), raw_finish_reason="SOMETHING_NEW"), "SOMETHING_NEW"),
     ],
 )
-def test_why_it_ended_is_said_in_the_servers_own_word(reply, reason):
+def test_the_finish_reason_is_translated_to_geminis_finish_reason(reply, reason):
     assert encode_reply(reply)["candidates"][0]["finishReason"] == reason
 
 
-def test_parts_that_a_reply_in_this_format_cannot_hold_are_left_out_and_json_is_text():
+def test_unsupported_parts_are_omitted_and_json_parts_become_text():
     parts = (
         ImagePart("QQ=="),
         ImagePart(url="gs://x"),
@@ -241,7 +239,11 @@ def test_an_error_has_googles_shape():
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500, 503, 529])
-def test_the_client_side_reads_the_error_that_was_meant(status):
+def test_the_client_raises_the_error_that_the_server_encoded(status):
     read = error_for_body(status, encode_error(status, "No."))
-    meant = error_for_status(status, "No.")
-    assert (type(read), str(read), read.retryable) == (type(meant), str(meant), meant.retryable)
+    expected = error_for_status(status, "No.")
+    assert (type(read), str(read), read.retryable) == (
+        type(expected),
+        str(expected),
+        expected.retryable,
+    )

@@ -42,29 +42,29 @@ def own(**fields):
     return {"gemini": fields} if fields else None
 
 
-# ---- what this format can carry, and brings back as it was
+# ---- requests that this format can represent without loss
 # ----------------------------------------------
 
 TEXT = st.text(max_size=30)
-SAID = st.text(min_size=1, max_size=30)
+NOT_EMPTY = st.text(min_size=1, max_size=30)
 COUNT = st.integers(0, 10**6)
 OBJECT = st.dictionaries(
-    SAID, st.integers() | TEXT | st.booleans() | st.lists(TEXT, max_size=2), max_size=3
+    NOT_EMPTY, st.integers() | TEXT | st.booleans() | st.lists(TEXT, max_size=2), max_size=3
 )
 NAME = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_-]{0,10}", fullmatch=True).filter(
     lambda name: name not in ("auto", "none", "required")
 )
-SIGNED = SAID.map(lambda text: own(thoughtSignature=text))
-PLAIN_TEXT = st.builds(TextPart, SAID)
+SIGNED = NOT_EMPTY.map(lambda text: own(thoughtSignature=text))
+PLAIN_TEXT = st.builds(TextPart, NOT_EMPTY)
 SIGNED_TEXT = st.builds(TextPart, TEXT, provider_data=SIGNED)
 THOUGHT = st.builds(ThinkingPart, TEXT, st.just(own(thought=True)))
 SIGNED_THOUGHT = st.builds(
-    ThinkingPart, TEXT, SAID.map(lambda text: own(thought=True, thoughtSignature=text))
+    ThinkingPart, TEXT, NOT_EMPTY.map(lambda text: own(thought=True, thoughtSignature=text))
 )
 OTHER = st.builds(
     ProviderPart, st.just("gemini"), TEXT.map(lambda text: {"executableCode": {"code": text}})
 )
-# A file has no name here; what is a picture is told by its type.
+# A file has no name here, and its type decides whether it is an image.
 MEDIA = st.one_of(
     st.builds(
         ImagePart,
@@ -72,16 +72,16 @@ MEDIA = st.one_of(
         st.sampled_from(["image/png", "image/webp"]),
         provider_data=st.none() | SIGNED,
     ),
-    st.builds(ImagePart, url=SAID),
+    st.builds(ImagePart, url=NOT_EMPTY),
     st.builds(DocumentPart, TEXT, st.sampled_from(["application/pdf", "video/mp4"])),
-    st.builds(DocumentPart, url=SAID, provider_data=st.just(own(videoMetadata={"fps": 1}))),
+    st.builds(DocumentPart, url=NOT_EMPTY, provider_data=st.just(own(videoMetadata={"fps": 1}))),
     OTHER,
 )
 
 
 def assistant(items):
-    """Parts, then calls, as a session holds them: calls without an id are numbered, others keep
-    theirs."""
+    """Return an assistant message as a session stores it: parts, then calls; calls without an id
+    are numbered."""
     parts = [item for item in items if not isinstance(item, ToolCall)]
     calls = []
     for number, call in enumerate(item for item in items if isinstance(item, ToolCall)):
@@ -104,20 +104,20 @@ PARTS = st.lists(PLAIN_TEXT | SIGNED_TEXT | MEDIA, min_size=1, max_size=4).map(a
 
 @st.composite
 def turns(draw):
-    """What the user says, or what the model says and an answer to each of its calls."""
+    """Generate a user message, or an assistant message with a result for each of its calls."""
     if draw(st.booleans()):
         return [Message.user(draw(PARTS))]
     message = assistant(draw(st.lists(ITEM, min_size=1, max_size=5)))
-    told = [(call, draw(TEXT), draw(st.booleans())) for call in message.tool_calls]
+    results = [(call, draw(TEXT), draw(st.booleans())) for call in message.tool_calls]
     return [
         message,
-        *(Message.tool(said, c.id, is_error=failed, name=c.name) for c, said, failed in told),
+        *(Message.tool(text, c.id, is_error=failed, name=c.name) for c, text, failed in results),
     ]
 
 
 REQUEST = st.builds(
     ChatRequest,
-    model=SAID,
+    model=NOT_EMPTY,
     messages=st.builds(
         lambda system, rest: (*system, *(message for turn in rest for message in turn)),
         st.lists(st.builds(Message.system, PARTS), max_size=1),
@@ -131,7 +131,7 @@ REQUEST = st.builds(
     stop=st.lists(TEXT, max_size=2).map(tuple),
     provider_options=st.none()
     | st.dictionaries(
-        st.sampled_from(["safetySettings", "cachedContent"]), OBJECT | SAID, min_size=1
+        st.sampled_from(["safetySettings", "cachedContent"]), OBJECT | NOT_EMPTY, min_size=1
     )
     | st.just({"generationConfig": {"topK": 4}, "toolConfig": {"retrievalConfig": {}}}),
 )
@@ -142,20 +142,22 @@ REQUEST = st.builds(
 
 
 @given(REQUEST, st.booleans())
-def test_what_the_client_side_encodes_is_decoded_to_the_same_request(plain, request, stream):
+def test_an_encoded_request_is_decoded_to_the_same_request(without_provider_data, request, stream):
     path, body = wire.path(request.model, stream=stream), wire.encode(request, stream=stream)
-    assert plain(decode_request(json.loads(json.dumps(body)), path)) == plain(request)
+    assert without_provider_data(
+        decode_request(json.loads(json.dumps(body)), path)
+    ) == without_provider_data(request)
     assert (gemini.is_path(path), wants_stream(path, body)) == (True, stream)
 
 
-def test_every_recorded_request_is_read_and_a_second_trip_changes_nothing(asked_for_real):
-    for path, body in asked_for_real("gemini"):
+def test_recorded_requests_are_decoded_and_survive_a_second_round_trip(recorded_requests):
+    for path, body in recorded_requests("gemini"):
         assert gemini.is_path(path)
         once = wire.encode(decode_request(body, path))
         assert wire.encode(decode_request(once, path)) == once
 
 
-def test_objects_for_lists_of_one_are_read():
+def test_an_object_instead_of_a_list_with_one_element_is_accepted():
     schema = {"type": "OBJECT", "properties": {"type": {"type": "STRING", "enum": ["OBJECT"]}}}
     body = {
         "systemInstruction": {"parts": {"text": "s"}},
@@ -182,7 +184,7 @@ def test_objects_for_lists_of_one_are_read():
     assert (read.model, read.tools) == ("gemini-x", (ToolSpec("f", "", schema),))
 
 
-def test_results_find_their_calls_by_id_or_else_by_name_in_order():
+def test_results_are_matched_to_calls_by_id_and_then_by_name_in_order():
     calls = [
         {"functionCall": {"name": "f", "args": {"a": 1}}, "thoughtSignature": "s"},
         {"functionCall": {"name": "g", "id": "other"}},
@@ -217,7 +219,7 @@ def test_results_find_their_calls_by_id_or_else_by_name_in_order():
     )
 
 
-def test_text_after_a_call_moves_before_the_calls():
+def test_text_after_a_call_is_moved_before_the_calls():
     parts = [{"functionCall": {"name": "f"}}, {"text": "Wait."}]
     body = {"contents": [{"role": "model", "parts": parts}]}
     assert decode_request(body, PATH).messages == (
@@ -225,7 +227,7 @@ def test_text_after_a_call_moves_before_the_calls():
     )
 
 
-def test_tools_of_the_servers_own_are_ignored():
+def test_server_side_tools_are_ignored():
     function = {"name": "f", "description": "", "parametersJsonSchema": {"type": "object"}}
     tools = [{"googleSearch": {}}, {"functionDeclarations": [function]}]
     body = {"contents": [], "tools": tools}
@@ -243,13 +245,13 @@ def test_tools_of_the_servers_own_are_ignored():
         ({"mode": "VALIDATED"}, None),
     ],
 )
-def test_a_tool_choice_is_read(calling, choice):
+def test_a_tool_choice_is_decoded(calling, choice):
     body = {"contents": [], "toolConfig": {"functionCallingConfig": calling}}
     assert decode_request(body, PATH).tool_choice == choice
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "expected"),
     [
         ({}, "'contents' is missing."),
         ({"contents": "hi"}, "'contents' must be a list, not str."),
@@ -276,16 +278,16 @@ def test_a_tool_choice_is_read(calling, choice):
         ),
     ],
 )
-def test_what_is_not_a_request_is_refused_with_the_field_that_is_wrong(body, said):
+def test_an_invalid_request_raises_an_error_that_names_the_field(body, expected):
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole text is compared below
         decode_request(body, PATH)
-    assert str(caught.value) == said
+    assert str(caught.value) == expected
 
 
 @given(
     LIKELY
     | st.fixed_dictionaries({"contents": LIKELY}, optional={"tools": LIKELY, "toolConfig": LIKELY})
 )
-def test_any_json_value_is_a_request_or_a_value_error(value):
+def test_any_json_value_is_decoded_or_raises_a_value_error(value):
     with contextlib.suppress(ValueError):  # and nothing but a ValueError
         decode_request(value, PATH)

@@ -13,7 +13,7 @@ async def test_a_whole_answer_has_its_content_type():
     assert dict(response.headers) == {"content-type": "application/json"}
 
 
-async def test_a_stream_comes_chunk_by_chunk_and_others_get_their_turn():
+async def test_a_stream_is_sent_chunk_by_chunk_and_other_tasks_run_in_between():
     response = as_response(Answer(200, (b"a", b"b", b"c"), EVENT_STREAM))
     seen: list[bytes | str] = []
 
@@ -31,7 +31,7 @@ async def test_a_stream_comes_chunk_by_chunk_and_others_get_their_turn():
 
 
 @pytest.mark.parametrize("content_type", [EVENT_STREAM, "application/json"])
-async def test_an_answer_that_is_cut_breaks_after_its_last_chunk(content_type):
+async def test_a_truncated_answer_raises_an_error_after_its_last_chunk(content_type):
     response = as_response(Answer(200, (b"a", b"b"), content_type, is_cut=True))
     chunks = response.aiter_raw()
     assert [await anext(chunks), await anext(chunks)] == [b"a", b"b"]

@@ -22,24 +22,24 @@ def own(**fields):
     return {"openai": fields}
 
 
-# ---- what this format can carry, and brings back as it was
+# ---- replies that this format can represent without loss
 # ----------------------------------------------
 
 TEXT = st.text(max_size=30)
-SAID = st.text(min_size=1, max_size=30)
+NOT_BLANK = st.text(min_size=1, max_size=30)
 OBJECT = st.dictionaries(
-    SAID, st.integers() | TEXT | st.booleans() | st.lists(TEXT, max_size=2), max_size=3
+    NOT_BLANK, st.integers() | TEXT | st.booleans() | st.lists(TEXT, max_size=2), max_size=3
 )
 NAME = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_-]{0,10}", fullmatch=True).filter(
     lambda name: name not in ("auto", "none", "required", "any")
 )
-URL = SAID.map("https://example.com/{}".format)
+URL = NOT_BLANK.map("https://example.com/{}".format)
 CALLS = st.lists(
     st.builds(
         ToolCall,
-        SAID,
+        NOT_BLANK,
         NAME,
-        SAID,
+        NOT_BLANK,
         st.none() | st.builds(lambda data: own(extra_content={"google": data}), OBJECT),
     ),
     max_size=3,
@@ -47,8 +47,8 @@ CALLS = st.lists(
 
 
 def cited(note):
-    told = note["url_citation"]
-    return Citation(told.get("url"), told.get("title"), told.get("content"), {"openai": note})
+    fields = note["url_citation"]
+    return Citation(fields.get("url"), fields.get("title"), fields.get("content"), {"openai": note})
 
 
 COUNT = st.integers(0, 10**6)
@@ -62,17 +62,16 @@ REASONS = {
     "function_call": "tool_calls",
 }
 NOTE = st.builds(
-    lambda told: {"type": "url_citation", "url_citation": told},
+    lambda fields: {"type": "url_citation", "url_citation": fields},
     st.fixed_dictionaries(
-        {"url": URL}, optional={"title": SAID, "content": SAID, "start_index": COUNT}
+        {"url": URL}, optional={"title": NOT_BLANK, "content": NOT_BLANK, "start_index": COUNT}
     ),
 )
 
 
 @st.composite
 def replies(draw):
-    """One place for thoughts and one for text, in this order; calls at the end; the server's word
-    for why."""
+    """Generate replies: thinking, then text, then calls, and a finish reason."""
     parts = []
     if thought := draw(TEXT):
         field = draw(st.sampled_from(["reasoning", "reasoning_content"]))
@@ -82,7 +81,7 @@ def replies(draw):
         parts.append(TextPart(text, tuple(map(cited, notes))))
     calls = draw(CALLS)
     raw, reason = draw(st.sampled_from([*REASONS.items()]))
-    refusal = draw(st.none() | SAID)
+    refusal = draw(st.none() | NOT_BLANK)
     if calls and reason in ("stop", "unknown"):
         reason = "tool_calls"
     plain = len(parts) == 1 and parts[0] == TextPart(text)
@@ -93,8 +92,8 @@ def replies(draw):
         usage=draw(
             st.none() | st.builds(Usage, COUNT, COUNT, st.none() | COUNT, st.none() | COUNT)
         ),
-        model=draw(st.none() | SAID),
-        request_id=draw(SAID),
+        model=draw(st.none() | NOT_BLANK),
+        request_id=draw(NOT_BLANK),
         refusal=refusal,
     )
 
@@ -112,19 +111,17 @@ def replies(draw):
         ("/v1/messages", False),
     ],
 )
-def test_a_path_ends_with_chat_completions(path, is_one):
+def test_the_path_ends_with_chat_completions(path, is_one):
     assert openai.is_path(path) is is_one
 
 
 @given(replies(), st.integers(1, 40))
-def test_the_client_side_reads_the_reply_that_was_given_whole_and_in_pieces_of_any_size(
-    heard, reply, piece
-):
+def test_the_client_reads_the_same_reply_from_a_body_and_from_a_stream(read_back, reply, piece):
     assert wire.decode(json.loads(json.dumps(encode_reply(reply)))) == reply
-    assert heard(wire, encode_stream(reply, piece=piece), piece) == reply
+    assert read_back(wire, encode_stream(reply, piece=piece), piece) == reply
 
 
-def test_a_reply_with_text_is_a_whole_chat_completion():
+def test_a_whole_reply_with_text_is_a_chat_completion():
     reply = ChatResponse(
         Message.assistant("Hello."), usage=Usage(3, 4), model="m", request_id="r-1"
     )
@@ -145,7 +142,7 @@ def test_a_reply_with_text_is_a_whole_chat_completion():
     }
 
 
-def test_a_stream_has_its_role_first_then_pieces_the_reason_the_counts_and_the_end_marker():
+def test_a_stream_sends_the_role_the_deltas_the_finish_reason_the_usage_and_the_end_marker():
     message = Message.assistant((ThinkingPart("hm"), TextPart("Hello.")), [CALL])
     events = list(encode_stream(ChatResponse(message, usage=Usage(3, 4)), piece=9))
     assert events[-1] == "data: [DONE]\n\n"
@@ -190,7 +187,7 @@ def test_a_stream_has_its_role_first_then_pieces_the_reason_the_counts_and_the_e
         ),
     ],
 )
-def test_every_reply_validates_as_openais_own_type_whole_and_streamed(reply, reason):
+def test_bodies_and_streams_validate_as_types_of_the_official_client(reply, reason):
     completion = ChatCompletion.model_validate(encode_reply(reply), strict=True)
     assert completion.choices[0].finish_reason == reason
     events = [event.removeprefix("data: ") for event in encode_stream(reply)]
@@ -198,7 +195,7 @@ def test_every_reply_validates_as_openais_own_type_whole_and_streamed(reply, rea
     assert reason in [choice.finish_reason for chunk in chunks for choice in chunk.choices]
 
 
-def test_thoughts_and_sources_of_no_provider_get_this_formats_usual_words():
+def test_thinking_and_citations_without_provider_data_use_the_default_field_names():
     parts = (
         ThinkingPart("hm"),
         TextPart("a", (Citation("http://x", "X", "x"),)),
@@ -213,12 +210,12 @@ def test_thoughts_and_sources_of_no_provider_get_this_formats_usual_words():
     assert (message["content"], message["annotations"]) == ('a{"b": 1}', [note])
 
 
-def test_half_a_surrogate_pair_survives_a_stream(heard):
+def test_half_a_surrogate_pair_is_preserved_in_a_stream(read_back):
     reply = ChatResponse(Message.assistant("a\ud83db"), "stop", "stop", request_id="r")
-    assert heard(wire, encode_stream(reply), 3) == reply
+    assert read_back(wire, encode_stream(reply), 3) == reply
 
 
-def test_usage_that_is_not_known_is_left_out():
+def test_unknown_usage_is_omitted():
     assert "usage" not in encode_reply(ChatResponse(Message.assistant("a"), usage=Usage(3, None)))
 
 
@@ -229,7 +226,11 @@ def test_an_error_has_openais_shape():
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 429, 500, 503, 529])
-def test_the_client_side_reads_the_error_that_was_meant(status):
+def test_the_client_raises_the_error_that_the_server_encoded(status):
     read = error_for_body(status, encode_error(status, "No."))
-    meant = error_for_status(status, "No.")
-    assert (type(read), str(read), read.retryable) == (type(meant), str(meant), meant.retryable)
+    expected = error_for_status(status, "No.")
+    assert (type(read), str(read), read.retryable) == (
+        type(expected),
+        str(expected),
+        expected.retryable,
+    )

@@ -45,19 +45,19 @@ def own(**fields):
     return {"openai": fields}
 
 
-# ---- what this format can carry, and brings back as it was
+# ---- requests that this format can represent without loss
 # ----------------------------------------------
 
 TEXT = st.text(max_size=30)
-SAID = st.text(min_size=1, max_size=30)
+NOT_BLANK = st.text(min_size=1, max_size=30)
 OBJECT = st.dictionaries(
-    SAID, st.integers() | TEXT | st.booleans() | st.lists(TEXT, max_size=2), max_size=3
+    NOT_BLANK, st.integers() | TEXT | st.booleans() | st.lists(TEXT, max_size=2), max_size=3
 )
 NAME = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_-]{0,10}", fullmatch=True).filter(
     lambda name: name not in ("auto", "none", "required", "any")
 )
 MARKED = st.builds(TextPart, TEXT, provider_data=st.just(own(cache_control={"type": "ephemeral"})))
-URL = SAID.map("https://example.com/{}".format)
+URL = NOT_BLANK.map("https://example.com/{}".format)
 DATA = st.binary(max_size=6).map(bytes.hex)
 IMAGE = st.builds(
     ImagePart,
@@ -67,13 +67,15 @@ IMAGE = st.builds(
 ) | st.builds(
     ImagePart, url=URL, provider_data=st.none() | st.just(own(image_url={"detail": "high"}))
 )
-DOCUMENT = st.builds(DocumentPart, DATA, name=SAID) | st.builds(DocumentPart, url=URL, name=SAID)
+DOCUMENT = st.builds(DocumentPart, DATA, name=NOT_BLANK) | st.builds(
+    DocumentPart, url=URL, name=NOT_BLANK
+)
 OTHER = st.builds(
     ProviderPart,
     st.just("openai"),
     OBJECT.map(lambda data: {"type": "input_audio", "input_audio": data}),
 )
-# Plain texts alone are sent as one text; so there has to be something else among the parts.
+# Plain texts alone are merged into one text, so another part is always included.
 PARTS = st.tuples(
     st.lists(MARKED | IMAGE | DOCUMENT | OTHER, min_size=1, max_size=3),
     st.lists(st.builds(TextPart, TEXT), max_size=2),
@@ -82,9 +84,9 @@ MARKED_TEXTS = st.lists(MARKED, min_size=1, max_size=3).map(tuple)
 CALLS = st.lists(
     st.builds(
         ToolCall,
-        SAID,
+        NOT_BLANK,
         NAME,
-        SAID,
+        NOT_BLANK,
         st.none() | st.builds(lambda data: own(extra_content={"google": data}), OBJECT),
     ),
     max_size=3,
@@ -93,20 +95,23 @@ CALLS = st.lists(
 
 @st.composite
 def assistants(draw):
-    """Thinking of Mistral stands inside the content; that of others beside it, and only with tool
-    calls."""
+    """Generate assistant messages: Mistral sends thinking inside the content, other servers beside
+    it and only with tool calls."""
     calls = draw(CALLS)
-    said = draw(PARTS | SAID.map(lambda text: (TextPart(text),)) | st.just(()))
+    content = draw(PARTS | NOT_BLANK.map(lambda text: (TextPart(text),)) | st.just(()))
     fields = ["thinking", *(["reasoning", "reasoning_content"] if calls else [])]
     if draw(st.booleans()):
-        said = (ThinkingPart(draw(SAID), own(field=draw(st.sampled_from(fields)))), *said)
-    return Message.assistant(as_content(said), calls)
+        content = (
+            ThinkingPart(draw(NOT_BLANK), own(field=draw(st.sampled_from(fields)))),
+            *content,
+        )
+    return Message.assistant(as_content(content), calls)
 
 
 MESSAGE = (
     st.builds(Message.system, TEXT | MARKED_TEXTS)
     | st.builds(Message.user, TEXT | PARTS)
-    | st.builds(Message.tool, TEXT | MARKED_TEXTS, SAID)
+    | st.builds(Message.tool, TEXT | MARKED_TEXTS, NOT_BLANK)
     | assistants()
 )
 REQUEST = st.builds(
@@ -120,7 +125,7 @@ REQUEST = st.builds(
     response_schema=st.none() | OBJECT,
     stop=st.lists(TEXT, max_size=2).map(tuple),
     provider_options=st.none()
-    | st.dictionaries(st.sampled_from(["seed", "user", "n"]), OBJECT | SAID, min_size=1),
+    | st.dictionaries(st.sampled_from(["seed", "user", "n"]), OBJECT | NOT_BLANK, min_size=1),
 )
 
 
@@ -129,20 +134,22 @@ REQUEST = st.builds(
 
 
 @given(REQUEST, st.booleans())
-def test_what_the_client_side_encodes_is_decoded_to_the_same_request(plain, request, stream):
+def test_an_encoded_request_is_decoded_to_the_same_request(without_provider_data, request, stream):
     body = wire.encode(request, stream=stream)
-    assert plain(decode_request(json.loads(json.dumps(body)), PATH)) == plain(request)
+    assert without_provider_data(
+        decode_request(json.loads(json.dumps(body)), PATH)
+    ) == without_provider_data(request)
     assert wants_stream(PATH, body) is stream
 
 
-def test_every_recorded_request_is_read_and_a_second_trip_changes_nothing(asked_for_real):
-    for path, body in asked_for_real("openai"):
+def test_recorded_requests_are_decoded_and_survive_a_second_round_trip(recorded_requests):
+    for path, body in recorded_requests("openai"):
         assert openai.is_path(path)
         once = wire.encode(decode_request(body, path))
         assert wire.encode(decode_request(once, path)) == once
 
 
-def test_tools_of_the_servers_own_are_ignored():
+def test_server_side_tools_are_ignored():
     function = {"name": "f", "description": "", "parameters": {"type": "object"}, "strict": True}
     tools = [{"type": "web_search"}, {"type": "function", "function": function}]
     body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "tools": tools}
@@ -181,13 +188,13 @@ def test_tools_of_the_servers_own_are_ignored():
         ),
     ],
 )
-def test_a_part_is_read_and_one_of_an_unknown_kind_stays_as_it_is(part, read):
+def test_a_part_is_decoded_and_a_part_of_an_unknown_type_is_kept_unchanged(part, read):
     body = {"model": "m", "messages": [{"role": "user", "content": [part, {"type": "x"}]}]}
     request = decode_request(body)
     assert request.messages[0].content == (read, ProviderPart("openai", {"type": "x"}))
 
 
-def test_a_developer_message_null_content_and_a_single_stop_are_read():
+def test_developer_messages_null_content_and_a_single_stop_text_are_decoded():
     body = {
         "model": "m",
         "messages": [
@@ -212,13 +219,13 @@ def test_a_developer_message_null_content_and_a_single_stop_are_read():
         ({"type": "allowed_tools", "allowed_tools": {}}, None),
     ],
 )
-def test_a_tool_choice_is_read(choice, read):
+def test_a_tool_choice_is_decoded(choice, read):
     body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "tool_choice": choice}
     assert decode_request(body).tool_choice == read
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "expected"),
     [
         ({}, "'messages' must hold at least one message."),
         ({"messages": "hi"}, "'messages' must be a list, not str."),
@@ -246,10 +253,10 @@ def test_a_tool_choice_is_read(choice, read):
         ),
     ],
 )
-def test_what_is_not_a_request_is_refused_with_the_field_that_is_wrong(body, said):
+def test_an_invalid_request_raises_an_error_that_names_the_field(body, expected):
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole text is compared below
         decode_request(body)
-    assert str(caught.value) == said
+    assert str(caught.value) == expected
 
 
 @given(
@@ -257,6 +264,6 @@ def test_what_is_not_a_request_is_refused_with_the_field_that_is_wrong(body, sai
     | LIKELY
     | st.fixed_dictionaries({"messages": LIKELY}, optional={"tools": LIKELY, "stop": LIKELY})
 )
-def test_any_json_value_is_a_request_or_a_value_error(value):
+def test_any_json_value_is_decoded_or_raises_a_value_error(value):
     with contextlib.suppress(ValueError):  # and nothing but a ValueError
         decode_request(value)

@@ -20,7 +20,7 @@ from stage0_gateway.streaming.events import (
 from stage0_gateway.streaming.reply_builder import ReplyBuilder
 
 
-def test_every_event_of_the_contract_has_one_class_of_its_name():
+def test_every_event_of_the_contract_has_a_class_with_its_name():
     names = [kind.name for kind in get_args(StreamEvent)]
     assert sorted(names) == sorted(
         [
@@ -57,14 +57,14 @@ def draft():
 
 
 @pytest.mark.parametrize("kind", ["text", "thinking"])
-def test_a_snapshot_of_text_ends_with_its_event(draft, kind):
+def test_a_text_snapshot_ends_with_the_delta_of_its_event(draft, kind):
     block = draft.start_text(kind)
     for delta in ("a", "b", "c"):
         draft.write(block, delta)
     assert [event.snapshot for event in draft.events if event.name == kind] == ["a", "ab", "abc"]
 
 
-def test_a_snapshot_of_arguments_ends_with_its_event(draft):
+def test_a_snapshot_of_arguments_ends_with_the_delta_of_its_event(draft):
     block = draft.start_call("1", "f")
     for delta in ('{"a": [1,', ' 2], "b"', ': "x', 'y"}'):
         draft.write(block, delta)
@@ -73,7 +73,7 @@ def test_a_snapshot_of_arguments_ends_with_its_event(draft):
         assert [event.snapshot for event in draft.events if event.name == "input_json"] == expected
 
 
-def test_changes_of_a_snapshot_stay_in_that_snapshot(draft):
+def test_changes_to_a_snapshot_do_not_affect_the_reply(draft):
     block = draft.start_call("1", "f")
     draft.write(block, '{"a": [1')
     (event,) = (event for event in draft.events if event.name == "input_json")
@@ -83,7 +83,7 @@ def test_changes_of_a_snapshot_stay_in_that_snapshot(draft):
     assert draft.message().tool_calls[0].arguments == '{"a": [1]}'
 
 
-def test_arguments_that_are_not_json_have_no_snapshot_and_harm_nothing(draft):
+def test_invalid_json_arguments_have_no_snapshot(draft):
     block = draft.start_call("1", "f")
     for delta in ('{"a": 1', ", x", "}"):
         draft.write(block, delta)
@@ -91,19 +91,19 @@ def test_arguments_that_are_not_json_have_no_snapshot_and_harm_nothing(draft):
     assert snapshots == [{"a": 1}, None, None]
 
 
-def test_the_memory_of_events_grows_with_the_text_and_not_with_its_square(draft):
+def test_the_memory_of_events_grows_linearly_with_the_text(draft):
     block, piece = draft.start_text(), "0123456789" * 20
     tracemalloc.start()
     for _ in range(2_000):
         draft.write(block, piece)
     used = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    assert used < 10_000_000  # with a text of its own, the events would need 400 MB
+    assert used < 10_000_000  # with a copy of the text in each event: 400 MB
     last = [event for event in draft.events if event.name == "text"][-1]
     assert len(last.snapshot) == 400_000
 
 
-def test_an_event_shows_and_compares_its_own_fields_only(draft):
+def test_an_event_shows_and_compares_only_its_public_fields(draft):
     one, other = draft.start_text().text, draft.start_text().text
     assert [repr(TextEvent("a", 0, one, 1)), repr(RawEvent([1])), repr(EndEvent())] == [
         "TextEvent(delta='a', index=0)",
@@ -114,7 +114,7 @@ def test_an_event_shows_and_compares_its_own_fields_only(draft):
     assert TextEvent("a", 0, one, 1) != ThinkingEvent("a", 0, one, 1)
 
 
-def test_events_say_what_they_are_about():
+def test_events_have_their_documented_fields():
     error = GatewayError("no")
     assert ConnectEvent("m", "https://x/v1", 1).attempt == 1
     assert ContentBlockStartEvent(0, "text").tool is None

@@ -24,14 +24,12 @@ JSON_LIKE = st.text(
 
 
 @given(st.text() | JSON_LIKE)
-def test_any_text_is_a_value_or_none(text):
+def test_any_text_gives_a_value_or_none(text):
     partial_json(text)
 
 
 @given(VALUES, st.booleans())
-def test_complete_json_is_its_value_and_every_beginning_of_an_object_is_an_object(
-    value, ascii_only
-):
+def test_complete_json_is_parsed_and_every_prefix_of_an_object_gives_an_object(value, ascii_only):
     text = json.dumps({"value": value}, ensure_ascii=ascii_only)
     assert partial_json(text) == {"value": value}
     for end in range(1, len(text)):
@@ -55,7 +53,7 @@ def test_complete_json_is_its_value_and_every_beginning_of_an_object_is_an_objec
         ('{"a": 1, "a": 2', {"a": 2}),
     ],
 )
-def test_the_complete_elements_and_an_unfinished_string_are_shown(text, value):
+def test_complete_elements_and_an_unfinished_string_are_returned(text, value):
     assert partial_json(text) == value
 
 
@@ -73,11 +71,11 @@ def test_the_complete_elements_and_an_unfinished_string_are_shown(text, value):
         "7" * 5000,
     ],
 )
-def test_text_that_is_not_the_beginning_of_json_is_none(text):
+def test_text_that_is_not_a_prefix_of_json_gives_none(text):
     assert partial_json(text) is None
 
 
-def test_a_growing_text_is_all_of_its_pieces():
+def test_a_growing_text_joins_its_pieces():
     text = GrowingText()
     seen = [(str(text), text.length)]
     for piece in ("a", "bc", "ü"):

@@ -29,15 +29,15 @@ def make(names=None):
 
 
 def events(draft, *names):
-    """The draft's events with these names."""
+    """Return the draft's events with these names."""
     return [event for event in draft.events if event.name in names]
 
 
-def test_nothing_yet_is_an_empty_message():
+def test_an_empty_builder_gives_an_empty_message():
     assert make().message() == Message.assistant("")
 
 
-def test_text_grows_and_is_told_with_its_block():
+def test_text_deltas_are_reported_between_the_start_and_the_stop_of_their_block():
     draft = make()
     block = draft.start_text()
     for delta in ("a", "", "b"):
@@ -54,7 +54,7 @@ def test_text_grows_and_is_told_with_its_block():
     ]
 
 
-def test_thinking_is_apart_from_text_and_keeps_its_signature():
+def test_thinking_is_separate_from_text_and_keeps_its_signature():
     draft = make()
     block = draft.start_text("thinking")
     draft.write(block, "hm")
@@ -72,7 +72,7 @@ def test_thinking_is_apart_from_text_and_keeps_its_signature():
     ]
 
 
-def test_a_call_is_told_whole_when_it_ends():
+def test_a_complete_call_is_reported_when_it_ends():
     draft = make()
     block = draft.start_call("1", "f")
     draft.write(block, '{"a": ')
@@ -90,7 +90,7 @@ def test_a_call_is_told_whole_when_it_ends():
     ]
 
 
-def test_a_block_ends_once():
+def test_the_end_of_a_block_is_reported_once():
     draft = make()
     draft.stop(draft.start_call("1", "f"))
     draft.start_call("2", "g")
@@ -106,21 +106,19 @@ def test_a_block_ends_once():
     ("sent", "ids"),
     [(["", "x", ""], ["call_0", "x", "call_2"]), (["call_1", ""], ["call_1", "call_2"])],
 )
-def test_an_id_that_is_missing_is_made_of_the_place_among_the_calls_and_was_not_there_before(
-    sent, ids
-):
+def test_a_missing_id_is_derived_from_the_position_of_the_call_and_is_unused(sent, ids):
     draft = make()
     draft.start_text()
     assert [draft.start_call(call_id, "f").id for call_id in sent] == ids
 
 
-def test_a_name_that_was_changed_for_the_provider_becomes_the_tools_own_again():
+def test_the_original_tool_name_is_restored():
     draft = make(names={"a_b_1": "a.b"})
     assert [draft.start_call("1", name).name for name in ("a_b_1", "f")] == ["a.b", "f"]
     assert draft.events[0] == ContentBlockStartEvent(0, "tool_call", "a.b")
 
 
-def test_arguments_are_the_text_so_far():
+def test_arguments_are_the_text_received_so_far():
     draft = make()
     block = draft.start_call("1", "f")
     seen = [block.part("openai").arguments]
@@ -130,7 +128,7 @@ def test_arguments_are_the_text_so_far():
     assert seen == ["", '{"a"', '{"a": 1}']
 
 
-def test_what_only_the_provider_has_a_word_for_is_kept_as_it_is_by_then():
+def test_an_unknown_block_is_stored_as_provider_data():
     draft = make()
     block = draft.start_provider({"type": "search"})
     block.data["query"] = "x"
@@ -141,7 +139,7 @@ def test_what_only_the_provider_has_a_word_for_is_kept_as_it_is_by_then():
     assert draft.message().content == (ProviderPart("openai", {**part.data, "late": 1}),)
 
 
-def test_what_a_text_cites_stays_with_it():
+def test_citations_are_stored_with_their_text():
     draft = make()
     block, citation = draft.start_text(), Citation("u", quote="q")
     draft.write(block, "a")
@@ -150,7 +148,7 @@ def test_what_a_text_cites_stays_with_it():
     assert draft.message().content == (TextPart("a", (citation,)),)
 
 
-def test_where_a_call_stood_is_kept_only_if_something_follows_it():
+def test_the_position_of_a_call_is_stored_only_if_content_follows_it():
     draft = make()
     draft.start_call("1", "f").data["x"] = 1
     draft.write(draft.start_text(), "a")
@@ -160,7 +158,7 @@ def test_where_a_call_stood_is_kept_only_if_something_follows_it():
 
 
 @pytest.mark.parametrize("delta", [None, 5, ["a"], b"a"], ids=repr)
-def test_a_delta_that_is_no_text_is_refused(delta):
+def test_a_delta_that_is_not_text_is_rejected(delta):
     draft = make()
     text, call = draft.start_text(), draft.start_call("1", "f")
     with pytest.raises(ValueError, match="a delta must be text"):
@@ -169,7 +167,7 @@ def test_a_delta_that_is_no_text_is_refused(delta):
         draft.write(call, delta)
 
 
-def test_the_reply_is_all_that_was_learned_and_ends_what_is_open():
+def test_a_response_has_all_collected_fields_and_ends_open_blocks():
     draft = make()
     draft.usage, draft.model, draft.request_id = Usage(1, 2), "m", "r"
     draft.raw_finish_reason, draft.refusal, draft.block_reason = "odd", "no", "why"
@@ -184,7 +182,7 @@ def test_the_reply_is_all_that_was_learned_and_ends_what_is_open():
     assert events(draft, "content_block_stop") == [ContentBlockStopEvent(0, "text", TextPart("a"))]
 
 
-def test_what_was_taken_of_a_message_does_not_grow_with_it():
+def test_a_message_that_was_returned_does_not_change_later():
     draft = make()
     block = draft.start_text()
     draft.write(block, "a")
@@ -195,7 +193,7 @@ def test_what_was_taken_of_a_message_does_not_grow_with_it():
     assert early.content == (TextPart("a", provider_data={"openai": {"x": 1}}),)
 
 
-def test_a_letter_that_came_in_two_halves_is_whole_in_the_end():
+def test_a_character_that_arrives_in_two_halves_is_joined():
     draft = make()
     text, call, thinking = (
         draft.start_text(),

@@ -4,7 +4,7 @@ from stage0_gateway.streaming.sse import SseReader
 
 
 def read(*chunks):
-    """The data of the events in these chunks, the last one included."""
+    """Return the data of the events in these chunks, including the last event."""
     reader = SseReader()
     return [data for chunk in chunks for data in reader.feed(chunk)] + reader.close()
 
@@ -38,12 +38,12 @@ def read(*chunks):
     ],
 )
 @pytest.mark.parametrize("size", [1, 2, 3, 1000])
-def test_the_data_of_each_event_is_read_however_the_bytes_are_cut(body, expected, size):
+def test_events_are_parsed_however_the_bytes_are_split(body, expected, size):
     raw = body.encode()
     assert read(*(raw[at : at + size] for at in range(0, len(raw), size))) == expected
 
 
-def test_an_event_is_given_as_soon_as_it_is_complete_and_not_before():
+def test_an_event_is_returned_as_soon_as_it_is_complete():
     reader = SseReader()
     given = [
         reader.feed(chunk)
@@ -65,26 +65,25 @@ def test_an_event_is_given_as_soon_as_it_is_complete_and_not_before():
 @pytest.mark.parametrize(
     "before", [b"data: a\n\n", b"data: a\n", b"data: a", b"data: a\r", b"data: a\r\n\r"]
 )
-def test_a_chunk_of_whole_events_is_read_by_what_came_before(before, chunk):
+def test_a_chunk_of_whole_events_is_parsed_with_the_bytes_before_it(before, chunk):
     together = b"data: x\n\n" + before + chunk
     assert read(b"data: x\n\n", before, chunk) == read(together)
 
 
-def test_the_second_half_of_a_line_end_is_no_empty_line():
+def test_a_line_end_that_is_split_is_not_an_empty_line():
     assert read(b"data: a\r", b"\ndata: b\r", b"", b"\n\r", b"\n") == ["a\nb"]
 
 
-def test_what_is_no_utf8_is_replaced_and_spoils_nothing_else():
+def test_invalid_utf8_is_replaced_without_affecting_other_bytes():
     assert read(b"data: \xff\xc3\n\ndata: b\n\n", b"data: \xff\n\n") == ["��", "b", "�"]
 
 
-def test_an_end_without_anything_open_gives_nothing_more():
+def test_closing_without_an_open_event_returns_nothing():
     reader = SseReader()
     assert (reader.feed(b"data: a\n\n"), reader.close(), reader.close()) == (["a"], [], [])
 
 
-def test_a_long_line_in_single_bytes_takes_no_longer_than_its_length():
-    """It would not end within anybody's patience, if every byte were added to all bytes before
-    it."""
+def test_a_long_line_in_single_bytes_is_parsed_in_linear_time():
+    """Joining every byte to all previous bytes would take quadratic time."""
     text = b"x" * 500_000
     assert read(b"data: ", *[b"x"] * len(text), b"\n\n") == [text.decode()]

@@ -109,7 +109,7 @@ GEMINI_WHOLE = (
     | GEMINI_USAGE
 )
 FORMATS = pytest.mark.parametrize(
-    ("model", "chunks", "whole", "word"),
+    ("model", "chunks", "whole", "raw_reason"),
     [
         ("openai:m", OPENAI, OPENAI_WHOLE, "tool_calls"),
         ("anthropic:m", ANTHROPIC, ANTHROPIC_WHOLE, "tool_use"),
@@ -120,7 +120,7 @@ FORMATS = pytest.mark.parametrize(
 
 
 class Body(httpx.AsyncByteStream):
-    """Gives its chunks one after the other; an error is raised, and None never comes."""
+    """Sends its chunks one by one; an exception among them is raised, and None waits forever."""
 
     def __init__(self, chunks):
         self.chunks = chunks
@@ -143,9 +143,9 @@ def streaming(chunks, model="openai:m"):
 
 
 @FORMATS
-async def test_what_happens_is_told_in_order(model, chunks, whole, word):
-    told = [event async for event in streaming(chunks, model) if event.name != "stream_event"]
-    names = [event.name for event in told if event.name != "signature"]
+async def test_events_are_delivered_in_order(model, chunks, whole, raw_reason):
+    events = [event async for event in streaming(chunks, model) if event.name != "stream_event"]
+    names = [event.name for event in events if event.name != "signature"]
     call_pieces = 1 if model == "gemini:m" else 2
     grows = ["content_block_delta", "text"] * 2, ["content_block_delta", "input_json"] * call_pieces
     assert (names[0], names[-3:]) == ("connect", ["message", "final_message", "end"])
@@ -155,30 +155,32 @@ async def test_what_happens_is_told_in_order(model, chunks, whole, word):
     ]
     begun.append(["content_block_start", *grows[1]])
     stop = ["content_block_stop"]
-    if model == "openai:m":  # its chunks do not tell where a block ends
+    if model == "openai:m":  # its chunks do not mark the end of a block
         assert names[1:-3] == [*begun[0], *begun[1], *begun[2], *stop, *stop, "tool_call", *stop]
     else:
         assert names[1:-3] == [*begun[0], *stop, *begun[1], *stop, *begun[2], "tool_call", *stop]
 
 
 @FORMATS
-async def test_every_event_of_a_block_names_its_place_and_kind(model, chunks, whole, word):
+async def test_every_event_of_a_block_has_its_index_and_kind(model, chunks, whole, raw_reason):
     stream = streaming(chunks, model)
-    told = [event async for event in stream]
+    events = [event async for event in stream]
     message = (await stream.final_message()).message
-    starts = [(e.index, e.kind, e.tool) for e in told if e.name == "content_block_start"]
+    starts = [(e.index, e.kind, e.tool) for e in events if e.name == "content_block_start"]
     assert starts == [(0, "thinking", None), (1, "text", None), (2, "tool_call", "f")]
-    stops = [(e.index, e.part) for e in told if e.name == "content_block_stop"]
+    stops = [(e.index, e.part) for e in events if e.name == "content_block_stop"]
     assert stops == list(enumerate([*message.content, *message.tool_calls]))
-    assert [(e.index, e.tool_call) for e in told if e.name == "tool_call"] == [
+    assert [(e.index, e.tool_call) for e in events if e.name == "tool_call"] == [
         (2, message.tool_calls[0])
     ]
-    assert [(e.index, e.delta) for e in told if e.name == "text"] == [(1, "Let me "), (1, "see.")]
-    assert "".join(e.delta for e in told if e.name == "input_json") == '{"a": 1}'
+    assert [(e.index, e.delta) for e in events if e.name == "text"] == [(1, "Let me "), (1, "see.")]
+    assert "".join(e.delta for e in events if e.name == "input_json") == '{"a": 1}'
 
 
 @FORMATS
-async def test_a_stream_that_is_read_to_its_end_gives_what_chat_gives(model, chunks, whole, word):
+async def test_the_final_message_of_a_stream_equals_the_reply_of_chat(
+    model, chunks, whole, raw_reason
+):
     transport = httpx.MockTransport(lambda request: httpx.Response(200, json=whole))
     chatted = await Gateway(model, transport=transport).chat(ASK)
     streamed = await streaming(chunks, model).final_message()
@@ -187,11 +189,11 @@ async def test_a_stream_that_is_read_to_its_end_gives_what_chat_gives(model, chu
     assert [(call.id, call.name, call.arguments) for call in streamed.tool_calls] == [
         ("t1", "f", '{"a": 1}')
     ]
-    assert (streamed.finish_reason, streamed.raw_finish_reason) == ("tool_calls", word)
+    assert (streamed.finish_reason, streamed.raw_finish_reason) == ("tool_calls", raw_reason)
     assert (streamed.usage, streamed.model, streamed.request_id) == (Usage(3, 9), "m-1", "r")
 
 
-async def test_the_message_so_far_can_be_looked_at_any_time():
+async def test_the_current_message_is_available_at_any_time():
     stream = streaming(ANTHROPIC, "anthropic:m")
     assert stream.current_message == Message.assistant("")
     seen = []
@@ -208,7 +210,7 @@ async def test_the_message_so_far_can_be_looked_at_any_time():
     assert stream.current_message == (await stream.final_message()).message
 
 
-async def test_a_snapshot_is_what_has_arrived_of_its_block():
+async def test_a_snapshot_has_the_text_of_its_block_so_far():
     seen = [
         (event.name, event.snapshot) async for event in streaming(OPENAI).events("text", "thinking")
     ]
@@ -217,12 +219,12 @@ async def test_a_snapshot_is_what_has_arrived_of_its_block():
     assert arguments == [{}, {"a": 1}]
 
 
-async def test_a_raw_event_holds_what_the_server_sent():
+async def test_a_raw_event_has_the_data_that_the_server_sent():
     seen = [event.data async for event in streaming(OPENAI).events("stream_event")]
     assert seen == [json.loads(chunk[6:]) for chunk in OPENAI[:-1]]
 
 
-async def test_nothing_is_sent_before_somebody_reads():
+async def test_the_request_is_sent_when_the_stream_is_first_read():
     sent = []
 
     def answer(request):
@@ -238,7 +240,7 @@ async def test_nothing_is_sent_before_somebody_reads():
         assert len(sent) == 1
 
 
-async def test_a_failure_is_told_and_then_raised_to_whoever_reads():
+async def test_a_failure_is_reported_and_then_raised_to_every_consumer():
     error = {"error": {"message": "the model fell over", "code": 500}}
     stream = streaming(sse(piece(content="Let me "), error))
     names = []
@@ -256,15 +258,15 @@ async def test_a_failure_is_told_and_then_raised_to_whoever_reads():
         await anext(stream)
 
 
-async def test_the_error_event_holds_the_error_that_is_raised():
+async def test_the_error_event_has_the_error_that_is_raised():
     stream = streaming([*OPENAI[:3], httpx.ReadError("reset")])
-    told = await stream.emitted("error")
+    events = await stream.emitted("error")
     with pytest.raises(StreamInterrupted, match=r"reset.*The reply was not complete") as caught:
         await stream.final_message()
-    assert caught.value is told.error
+    assert caught.value is events.error
 
 
-async def test_a_failure_that_is_not_ours_reaches_everybody_who_reads():
+async def test_an_unexpected_exception_is_raised_to_every_consumer():
     stream = streaming([*OPENAI[:2], ZeroDivisionError("a transport's own")])
     with pytest.raises(ZeroDivisionError):
         await stream.final_message()
@@ -273,7 +275,7 @@ async def test_a_failure_that_is_not_ours_reaches_everybody_who_reads():
     assert stream.current_message.text == "Let me "
 
 
-async def test_what_cannot_be_sent_is_raised_by_reading_and_every_time():
+async def test_an_invalid_request_raises_on_every_read():
     gateway = Gateway("openai:m", transport=httpx.MockTransport(lambda request: None))
     stream = gateway.stream(ASK, temperature=float("nan"))
     for _ in range(2):
@@ -281,7 +283,7 @@ async def test_what_cannot_be_sent_is_raised_by_reading_and_every_time():
             await stream.final_message()
 
 
-async def test_after_the_end_there_is_nothing_and_the_reply_stays():
+async def test_a_finished_stream_has_no_more_events_and_keeps_its_reply():
     stream = streaming(OPENAI)
     reply = await stream.final_message()
     assert [event async for event in stream] == []
@@ -290,13 +292,13 @@ async def test_after_the_end_there_is_nothing_and_the_reply_stays():
     assert await stream.final_message() == reply
 
 
-async def test_a_stream_can_be_stepped_through_by_hand():
+async def test_a_stream_can_be_advanced_with_anext():
     stream = streaming(OPENAI)
     assert [(await anext(stream)).name, (await anext(stream)).name] == ["connect", "stream_event"]
     await stream.aclose()
 
 
-async def test_a_message_that_is_none_is_refused_when_the_stream_is_made():
+async def test_invalid_arguments_are_rejected_when_the_stream_is_created():
     gateway = Gateway("openai:m", transport=httpx.MockTransport(lambda request: None))
     with pytest.raises(ValueError, match="not str"):
         gateway.stream(["hi"])

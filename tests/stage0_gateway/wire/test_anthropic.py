@@ -1,4 +1,4 @@
-"""What is asked in Anthropic's format; how a reply is read: test_anthropic_reply.py."""
+"""Requests in Anthropic's format; for replies see test_anthropic_reply.py."""
 
 import pytest
 
@@ -39,7 +39,7 @@ def picture(data):
     return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
 
 
-def test_a_whole_conversation_is_encoded_as_the_documentation_shows_it():
+def test_a_conversation_is_encoded_as_in_the_documentation():
     request = ChatRequest("m", TALK, tools=(SPEC,), temperature=0.0, max_tokens=9, stop=("END",))
     assert anthropic.encode(request, stream=True) == {
         "model": "m",
@@ -102,7 +102,7 @@ def encoded(*messages, **more):
     return anthropic.encode(ChatRequest("m", messages, **more))
 
 
-def test_the_number_of_tokens_that_the_format_wants_is_sent_where_the_caller_left_it_open():
+def test_a_default_max_tokens_is_sent_because_the_format_requires_it():
     assert encoded() == {"model": "m", "max_tokens": anthropic.DEFAULT_MAX_TOKENS, "messages": []}
 
 
@@ -115,11 +115,11 @@ def test_the_number_of_tokens_that_the_format_wants_is_sent_where_the_caller_lef
         ("a.b", {"type": "tool", "name": sent_name("a.b")}),
     ],
 )
-def test_a_tool_choice_is_sent_in_the_formats_own_word(choice, expected):
+def test_a_tool_choice_is_translated_to_the_format(choice, expected):
     assert encoded(tool_choice=choice)["tool_choice"] == expected
 
 
-def test_a_schema_is_asked_for_and_provider_options_are_joined_with_it():
+def test_a_schema_is_encoded_and_merged_with_provider_options():
     options = {"output_config": {"effort": "low"}, "thinking": {"type": "adaptive"}}
     body = encoded(response_schema={"type": "object"}, provider_options=options)
     assert (body["output_config"], body["thinking"]) == (
@@ -128,15 +128,14 @@ def test_a_schema_is_asked_for_and_provider_options_are_joined_with_it():
     )
 
 
-def test_what_the_format_refuses_is_left_out():
-    """Empty texts, unsigned thinking, parts of other providers, and messages in which nothing is
-    left."""
+def test_parts_that_the_format_does_not_accept_are_omitted():
+    """Empty texts, unsigned thinking, parts of other providers, and messages that are then empty."""
     nothing = (ThinkingPart("hm"), TextPart(""), ProviderPart("gemini", {"executableCode": {}}))
     messages = (Message.user(""), Message.assistant(nothing), Message.user("hi"))
     assert encoded(*messages)["messages"] == [{"role": "user", "content": "hi"}]
 
 
-def test_cache_marks_citations_and_its_own_blocks_go_back_as_they_came():
+def test_cache_marks_citations_and_own_blocks_are_sent_back_unchanged():
     mark = {"cache_control": {"type": "ephemeral"}}
     cited = {"type": "char_location", "cited_text": "q"}
     text = TextPart(
@@ -148,11 +147,11 @@ def test_cache_marks_citations_and_its_own_blocks_go_back_as_they_came():
         Message.assistant((text, ProviderPart("anthropic", block))),
     )
     assert body["system"] == [{"type": "text", "text": "s", **mark}]
-    said = {"type": "text", "text": "a", "citations": [cited], **mark}
-    assert body["messages"] == [{"role": "assistant", "content": [said, block]}]
+    text_block = {"type": "text", "text": "a", "citations": [cited], **mark}
+    assert body["messages"] == [{"role": "assistant", "content": [text_block, block]}]
 
 
-def test_a_system_message_with_a_block_of_its_own_stays_in_its_place():
+def test_a_system_message_with_an_own_block_keeps_its_position():
     own = Message.system((ProviderPart("anthropic", {"type": "mid_conversation"}), TextPart("now")))
     other = Message.system((ProviderPart("gemini", {"x": 1}), TextPart("be brief")))
     body = encoded(Message.user("hi"), own, other)
@@ -165,12 +164,12 @@ def test_a_system_message_with_a_block_of_its_own_stays_in_its_place():
     ]
 
 
-def test_only_a_given_key_is_sent():
+def test_the_key_header_is_sent_only_with_a_key():
     assert anthropic.headers("k") == {"anthropic-version": "2023-06-01", "x-api-key": "k"}
     assert anthropic.headers(None) == {"anthropic-version": "2023-06-01"}
 
 
-def test_a_call_and_its_result_are_sent_under_the_same_id_if_servers_take_only_some_letters():
+def test_a_call_and_its_result_share_the_replacement_of_an_unsupported_id():
     call = ToolCall("functions.look:0", "look", "{}")
     messages = (Message.assistant("", [call]), Message.tool("ok", call.id))
     asked, answered = anthropic.encode(ChatRequest("m", messages))["messages"]

@@ -1,4 +1,4 @@
-"""How a reply in Anthropic's format is read; what is asked: test_anthropic.py."""
+"""Replies in Anthropic's format; for requests see test_anthropic.py."""
 
 import pytest
 
@@ -114,12 +114,12 @@ def stream(*events, names=None):
     return reader.end(), reader.builder.events
 
 
-def test_a_whole_reply_and_a_stream_of_it_are_read_alike():
+def test_a_whole_reply_and_a_stream_are_decoded_alike():
     assert anthropic.decode(WHOLE) == READ
     assert stream(*STREAM)[0] == READ
 
 
-def test_after_the_end_marker_nothing_follows_whatever_was_said_before():
+def test_the_end_marker_completes_a_stream_at_any_point():
     reader = anthropic.reader()
     reader.read_event(STREAM[0])
     assert (reader.complete, reader.over) == (False, False)
@@ -127,14 +127,14 @@ def test_after_the_end_marker_nothing_follows_whatever_was_said_before():
     assert (reader.complete, reader.over) == (True, True)
 
 
-def test_a_call_that_stood_among_the_blocks_goes_back_to_its_place():
+def test_a_call_between_other_blocks_is_sent_back_in_its_position():
     assert (
         anthropic.encode(ChatRequest("m", (READ.message,)))["messages"][0]["content"]
         == WHOLE["content"]
     )
 
 
-def test_what_happens_is_told_when_it_happens():
+def test_a_stream_produces_its_events_in_order():
     wanted = ("signature", "citation", "tool_call")
     events = [event for event in stream(*STREAM)[1] if event.name in wanted]
     call = ToolCall("1", "f", '{"a": 1}', {"anthropic": {"caller": {"type": "direct"}}})
@@ -154,7 +154,7 @@ def test_what_happens_is_told_when_it_happens():
         (None, False, "unknown"),
     ],
 )
-def test_a_reason_is_told_in_our_words(raw, with_calls, expected):
+def test_a_finish_reason_is_translated(raw, with_calls, expected):
     response = anthropic.decode({"content": [TOOL_USE] * with_calls, "stop_reason": raw})
     assert (response.finish_reason, response.raw_finish_reason) == (expected, raw)
 
@@ -169,7 +169,7 @@ def test_a_refusal_keeps_its_explanation():
     )
 
 
-def test_a_call_gets_its_tools_own_name_again():
+def test_the_original_tool_name_is_restored_in_a_call():
     response, _ = stream(*STREAM, names={"f": "a.b"})
     assert [call.name for call in response.tool_calls] == ["a.b"]
 
@@ -177,12 +177,12 @@ def test_a_call_gets_its_tools_own_name_again():
 @pytest.mark.parametrize(
     "body", [{}, {"content": 5}, {"content": ["x"]}, {"content": [{"type": "text", "text": 5}]}]
 )
-def test_what_is_no_message_is_malformed(body):
+def test_a_body_that_is_not_a_message_is_malformed(body):
     with pytest.raises(MalformedResponse, match="not a reply in the anthropic format"):
         anthropic.decode(body)
 
 
-def test_an_error_is_the_one_it_stands_for_with_the_servers_words():
+def test_errors_are_classified_and_keep_the_servers_message():
     overloaded = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     with pytest.raises(ServerFailed, match="Overloaded") as caught:
         anthropic.decode(overloaded)

@@ -1,4 +1,4 @@
-"""Azure's content filter: a reply that it blocked is a refusal with its token counts."""
+"""Azure's content filter: a blocked reply is a refusal with its token counts."""
 
 import json
 
@@ -17,7 +17,7 @@ FAILED = {"error": {"code": "content_filter_error", "message": "The contents are
 
 
 async def reply(*choices, ask="chat"):
-    """The reply to one choice in one piece, or to the choices of a stream."""
+    """Return the reply to one choice in a whole body, or to the choices of a stream."""
     if ask == "chat":
         answer = httpx.Response(200, json={"choices": [*choices], "usage": USAGE})
     else:
@@ -63,17 +63,17 @@ async def test_a_blocked_choice_without_a_message_is_a_refusal_with_its_usage(ch
         {"finish_reason": "stop", "content_filter_results": PASSED},
     ],
 )
-async def test_a_choice_without_a_message_that_shows_a_filter_is_a_refusal(choice):
+async def test_a_choice_without_a_message_but_with_a_filter_result_is_a_refusal(choice):
     response = await reply(choice)
     assert (response.finish_reason, response.block_reason) == ("refusal", "content_filter")
 
 
 @pytest.mark.parametrize("ask", ["chat", "stream"])
-async def test_a_reply_that_passed_the_filter_is_a_reply(ask):
-    said = {"content": "yes"}
+async def test_a_reply_that_passed_the_filter_is_decoded_normally(ask):
+    content = {"content": "yes"}
     choice = {
-        "message": said,
-        "delta": said,
+        "message": content,
+        "delta": content,
         "finish_reason": "stop",
         "content_filter_results": PASSED,
     }
@@ -85,7 +85,7 @@ async def test_a_reply_that_passed_the_filter_is_a_reply(ask):
     )
 
 
-async def test_a_stream_that_is_blocked_keeps_the_text_before():
+async def test_a_blocked_stream_keeps_the_text_before_the_block():
     blocked = {"delta": {}, "finish_reason": "content_filter", "content_filter_results": BLOCKED}
     response = await reply({"delta": {"content": "ye"}}, blocked, ask="stream")
     assert (response.finish_reason, response.block_reason, response.content) == (

@@ -1,4 +1,4 @@
-"""Two calls stay two, and one stays one, however a server numbers, names and cuts them."""
+"""Call deltas are assigned to the right call, however a server numbers, names and splits them."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from stage0_gateway.wire.call_deltas import CallDeltas
 
 
 def calls(*pieces, whole=False):
-    """The calls of a complete reply with these elements of `tool_calls`."""
+    """Return the calls of a complete reply with these elements of `tool_calls`."""
     draft = ReplyBuilder("openai")
     deltas = CallDeltas(draft)
     for each in pieces:
@@ -18,7 +18,7 @@ def calls(*pieces, whole=False):
 
 
 def piece(index=None, call_id=None, name=None, arguments=None):
-    """A piece of a call; what is None is left out."""
+    """Return a delta of a call; None values are omitted."""
     function = {"name": name, "arguments": arguments}
     call = {
         "index": index,
@@ -38,7 +38,7 @@ HOSTILE = {
         piece(1, "b", "g", ""),
         piece(1, arguments='{"y": 2}'),
     ],
-    "pieces of both take turns": [
+    "deltas of both calls alternate": [
         piece(0, "a", "f", '{"x"'),
         piece(1, "b", "g", '{"y"'),
         piece(0, arguments=": 1}"),
@@ -72,19 +72,19 @@ HOSTILE = {
         piece(0, "b", "g", '{"y"'),
         piece(0, "b", "g", ": 2}"),
     ],
-    "both at index 0, taking turns": [
+    "both at index 0, alternating": [
         piece(0, "a", "f", '{"x"'),
         piece(0, "b", "g", '{"y"'),
         piece(0, "a", "f", ": 1}"),
         piece(0, "b", "g", ": 2}"),
     ],
-    "the id alone repeated": [
+    "only the id repeated": [
         piece(0, "a", "f", '{"x"'),
         piece(0, "b", "g", '{"y"'),
         piece(0, "a", arguments=": 1}"),
         piece(0, "b", "", ": 2}"),
     ],
-    "another id with every piece": [
+    "another id in every delta": [
         piece(0, "a", "f", '{"x"'),
         piece(0, "z1", arguments=": 1}"),
         piece(1, "b", "g", '{"y"'),
@@ -92,12 +92,12 @@ HOSTILE = {
     ],
     "whole calls": [piece(0, "a", "f", '{"x": 1}'), piece(1, "b", "g", '{"y": 2}')],
     "arguments as objects": [piece(0, "a", "f", {"x": 1}), piece(1, "b", "g", {"y": 2})],
-    "a piece for an index that is not known": [
+    "a delta for an unknown index": [
         piece(0, "a", "f", '{"x"'),
         piece(7, arguments=": 1}"),
         piece(1, "b", "g", '{"y": 2}'),
     ],
-    "pieces that hold nothing": [
+    "empty deltas": [
         {"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": None}},
         {"index": 0, "id": None, "function": {"name": None, "arguments": ""}},
         {"index": 0, "id": "", "function": {"name": "", "arguments": '{"x": 1}'}},
@@ -108,7 +108,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("pieces", HOSTILE.values(), ids=HOSTILE)
-def test_two_calls_stay_two_calls(pieces):
+def test_two_calls_stay_separate(pieces):
     assert calls(*pieces) == (A, B)
 
 
@@ -121,7 +121,7 @@ def test_two_calls_stay_two_calls(pieces):
     ],
     ids=["ids empty", "neither id nor index", "the name repeated"],
 )
-def test_calls_without_ids_get_one_each(pieces):
+def test_each_call_without_an_id_gets_its_own_id(pieces):
     assert calls(*pieces) == (
         ToolCall("call_0", "f", '{"x": 1}'),
         ToolCall("call_1", "g", '{"y": 2}'),
@@ -133,13 +133,13 @@ TWICE = ('{"x": {"y": 1}}', '{"x": 2}')
 
 @pytest.mark.parametrize("call_id", [None, "a"], ids=["no id", "the same id"])
 @pytest.mark.parametrize("index", [None, 0])
-def test_two_whole_calls_of_one_tool_stay_two(index, call_id):
+def test_two_whole_calls_of_the_same_tool_stay_separate(index, call_id):
     made = calls(*(piece(index, call_id, "f", arguments) for arguments in TWICE))
     assert tuple(call.arguments for call in made) == TWICE
 
 
 @pytest.mark.parametrize("index", [None, 0])
-def test_an_object_within_the_arguments_is_no_second_call(index):
+def test_an_object_within_the_arguments_does_not_start_a_second_call(index):
     pieces = [piece(index, "a", "f", each) for each in ('{"x": ', '{"y": 1}', "}", "")]
     assert calls(*pieces) == (ToolCall("a", "f", TWICE[0]),)
 
@@ -151,7 +151,7 @@ def test_the_same_id_at_two_indexes_is_two_calls():
 
 @pytest.mark.parametrize("call_id", [None, "a"], ids=["no id", "the same id"])
 @pytest.mark.parametrize("index", [None, 0])
-def test_another_name_is_another_call_before_anything_is_whole(index, call_id):
+def test_another_name_starts_another_call_even_without_arguments(index, call_id):
     made = calls(
         piece(index, call_id, "f"), piece(index, call_id, "g"), piece(index, arguments="{}")
     )
@@ -159,7 +159,7 @@ def test_another_name_is_another_call_before_anything_is_whole(index, call_id):
 
 
 @pytest.mark.parametrize("arguments", [[None], [""], ["", ""], ["{}"], ["{", "}"], [{}]], ids=repr)
-def test_no_arguments_in_any_form_are_none(arguments):
+def test_missing_arguments_in_any_form_become_an_empty_object(arguments):
     first, *rest = arguments
     pieces = [piece(0, "a", "f", first), *(piece(0, arguments=each) for each in rest)]
     assert calls(*pieces) == (ToolCall("a", "f", "{}"),)
@@ -168,7 +168,7 @@ def test_no_arguments_in_any_form_are_none(arguments):
 @pytest.mark.parametrize("call_id", [None, "", "a"])
 @pytest.mark.parametrize("index", [None, 0])
 @pytest.mark.parametrize("arguments", [None, "", '{"x', "{}"])
-def test_each_element_of_a_whole_message_is_a_call_whatever_it_shares_with_another(
+def test_each_element_of_a_whole_message_is_a_call_even_with_equal_fields(
     index, call_id, arguments
 ):
     made = calls(
@@ -177,7 +177,7 @@ def test_each_element_of_a_whole_message_is_a_call_whatever_it_shares_with_anoth
     assert [call.arguments for call in made] == [arguments or "{}"] * 2
 
 
-def test_a_custom_tools_input_is_its_arguments():
+def test_the_input_of_a_custom_tool_becomes_its_arguments():
     made = calls(
         {"index": 0, "id": "a", "type": "custom", "custom": {"name": "f", "input": "x"}},
         {"index": 0, "custom": {"input": "y"}},
@@ -185,7 +185,7 @@ def test_a_custom_tools_input_is_its_arguments():
     assert made == (ToolCall("a", "f", "xy"),)
 
 
-def test_what_the_provider_wants_to_see_again_is_kept_with_its_call():
+def test_provider_data_that_must_be_sent_back_is_kept_with_its_call():
     (call,) = calls(
         {**piece(0, "a", "f", "{}"), "extra_content": {"google": {"thought_signature": "s"}}}
     )
@@ -195,28 +195,28 @@ def test_what_the_provider_wants_to_see_again_is_kept_with_its_call():
 
 
 @pytest.mark.parametrize(
-    ("piece", "said"),
+    ("piece", "expected"),
     [
         ({"function": {"name": 5}}, "name must be text, not int"),
     ],
 )
-def test_what_is_no_piece_of_a_call_is_refused_in_words(piece, said):
-    with pytest.raises(ValueError, match=said):
+def test_an_invalid_call_delta_is_rejected_with_the_reason(piece, expected):
+    with pytest.raises(ValueError, match=expected):
         calls(piece)
 
 
-def test_a_name_may_come_late_and_a_call_without_one_is_kept():
+def test_a_name_may_arrive_late_and_a_call_without_a_name_is_kept():
     late, nameless = calls(
         piece(0, "a", None, "{"), piece(0, "a", "f", "}"), piece(1, "b", None, "{}")
     )
     assert (late.name, late.arguments, nameless.name) == ("f", "{}", "unnamed")
 
 
-def test_an_empty_object_that_comes_first_is_not_the_beginning_of_the_arguments():
+def test_an_empty_object_before_other_arguments_is_discarded():
     (call,) = calls(piece(0, "a", "f", "{}"), piece(0, arguments='{"a": 1}'))
     assert call.arguments == '{"a": 1}'
 
 
-def test_an_id_that_is_a_number_is_a_name_all_the_same():
+def test_a_numeric_id_is_converted_to_text():
     (call,) = calls({"id": 5, "function": {"name": "f"}})
     assert call.id == "5"

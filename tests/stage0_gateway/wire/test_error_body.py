@@ -21,7 +21,7 @@ from stage0_gateway.wire.error_body import (
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "kind", "said"),
+    ("status", "body", "kind", "message"),
     [
         (
             401,
@@ -53,10 +53,10 @@ from stage0_gateway.wire.error_body import (
         (500, "", ServerFailed, "The server gave no reason."),
     ],
 )
-def test_each_shape_of_error_keeps_the_servers_words(status, body, kind, said):
+def test_errors_of_every_shape_keep_the_servers_message(status, body, kind, message):
     error = error_for_body(status, body)
     assert type(error) is kind
-    assert str(error).startswith(f"{said} (HTTP {status})")
+    assert str(error).startswith(f"{message} (HTTP {status})")
 
 
 @pytest.mark.parametrize(
@@ -75,13 +75,13 @@ def test_each_shape_of_error_keeps_the_servers_words(status, body, kind, said):
     ],
     ids=lambda error: error["message"][:30],
 )
-def test_a_prompt_that_is_too_long_is_known_by_its_many_names(error):
+def test_a_context_overflow_is_recognized_by_codes_and_messages_of_many_servers(error):
     assert type(error_for_body(400, {"error": error})) is ContextOverflow
     assert type(error_for_body(429, {"error": error})) is RateLimited
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "max_tokens is too large",
         "The tool call id is too long",
@@ -89,8 +89,8 @@ def test_a_prompt_that_is_too_long_is_known_by_its_many_names(error):
         "a list of prompts",
     ],
 )
-def test_what_only_sounds_like_it_is_an_invalid_request(said):
-    assert type(error_for_body(400, {"error": {"message": said}})) is InvalidRequest
+def test_similar_messages_are_not_a_context_overflow(message):
+    assert type(error_for_body(400, {"error": {"message": message}})) is InvalidRequest
 
 
 @pytest.mark.parametrize(
@@ -107,9 +107,7 @@ def test_what_only_sounds_like_it_is_an_invalid_request(said):
         (404, {"message": "no such model"}, False),
     ],
 )
-def test_whether_to_send_it_again_is_told_by_the_status_and_by_what_waiting_cannot_mend(
-    status, error, retryable
-):
+def test_retryable_depends_on_the_status_and_on_permanent_causes(status, error, retryable):
     assert error_for_body(status, {"error": error}).retryable is retryable
 
 
@@ -131,16 +129,16 @@ def retry_info(delay):
         ("try again in 2h", 7200.0),
     ],
 )
-def test_the_time_to_wait_is_found_in_the_details_or_in_the_words(body, seconds):
+def test_the_wait_is_read_from_the_details_or_from_the_message(body, seconds):
     assert error_for_body(429, body).retry_after == seconds
 
 
-def test_what_the_headers_say_of_waiting_counts_more():
+def test_the_wait_in_the_headers_overrides_the_body():
     assert error_for_body(429, retry_info("7s"), 0.0).retry_after == 0.0
 
 
 @pytest.mark.parametrize(
-    ("error", "kind", "meant"),
+    ("error", "kind", "status_inside"),
     [
         ({"code": 503}, ServerFailed, 503),
         ({"code": "503"}, ServerFailed, 503),
@@ -157,29 +155,29 @@ def test_what_the_headers_say_of_waiting_counts_more():
         ({"code": ["x"]}, None, None),
     ],
 )
-def test_an_error_that_came_as_if_all_were_well_is_what_its_code_or_type_says(error, kind, meant):
+def test_an_error_with_status_200_is_classified_by_its_code_or_type(error, kind, status_inside):
     body = {"error": {"message": "boo", **error}}
     streamed, whole = error_in_event(body), error_in_reply(body)
     assert (type(streamed), type(whole)) == (kind or StreamInterrupted, kind or MalformedResponse)
     assert (streamed.status, whole.status) == (200, 200)
     assert str(whole).startswith(
-        f"boo (HTTP 200, but {meant} inside)" if meant else "boo (HTTP 200) Check"
+        f"boo (HTTP 200, but {status_inside} inside)" if status_inside else "boo (HTTP 200) Check"
     )
 
 
-def test_an_error_in_a_stream_without_a_code_says_where_it_was_said():
+def test_an_error_without_a_code_mentions_that_it_came_in_a_stream():
     assert str(error_in_event({"error": "boo"})) == "boo (reported inside the stream)"
 
 
-def test_a_long_error_is_cut_between_two_words_so_that_no_half_of_a_key_is_left():
+def test_a_long_error_is_truncated_between_words_so_that_no_partial_key_remains():
     assert error_message(f"{'x' * 3990} sk-secret-key") == f"{'x' * 3990} …"
 
 
-def test_a_long_error_without_spaces_is_still_told():
+def test_a_long_error_without_spaces_is_truncated():
     assert error_message("请" * 5000) == "请" * 4000 + " …"
 
 
-def test_an_error_nested_as_deep_as_can_be_read_is_still_told():
+def test_a_deeply_nested_error_is_classified():
     for depth in range(sys.getrecursionlimit() - 150, sys.getrecursionlimit()):
         try:
             body = json.loads('{"error":' + "[" * depth + "]" * depth + "}")

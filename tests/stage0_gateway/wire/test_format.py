@@ -2,7 +2,7 @@ from stage0_gateway.http.endpoint import PROVIDERS
 from stage0_gateway.wire.format import WireFormat
 
 
-def test_every_provider_speaks_a_whole_wire_format():
+def test_every_provider_has_a_complete_wire_format():
     names = [name for name in vars(WireFormat) if not name.startswith("_")]
     missing = {
         (provider, name)
@@ -13,6 +13,6 @@ def test_every_provider_speaks_a_whole_wire_format():
     assert (len(names), missing) == (7, set())
 
 
-def test_each_format_keeps_what_is_its_own_under_a_name_of_its_own():
+def test_each_format_has_a_name_of_its_own():
     names = [each.wire.NAME for each in PROVIDERS.values()]
     assert {*names} == {"openai", "anthropic", "gemini"}

@@ -1,5 +1,4 @@
-"""Whatever a server sends: a response or an error of our tree, the same however the bytes are
-cut."""
+"""Any input from a server gives a response or a `GatewayError`, independent of how it is split."""
 
 import copy
 import json
@@ -159,21 +158,20 @@ json_values = st.recursive(
 )
 
 
-def places(value):
-    """Every list and object of a JSON value, with each of its keys."""
+def containers(value):
+    """Return every list and object of a JSON value, with each of its keys."""
     for key, inner in list(value.items() if isinstance(value, dict) else enumerate(value)):
         yield value, key
         if isinstance(inner, dict | list):
-            yield from places(inner)
+            yield from containers(inner)
 
 
 @st.composite
 def mutated(draw, value):
-    """A value in which something was replaced, repeated, exchanged or left out, up to three
-    times."""
+    """Generate a value with up to three elements replaced, repeated, exchanged or removed."""
     value = copy.deepcopy(value)
     for _ in range(draw(st.integers(1, 3))):
-        found = list(places(value)) or [([None], 0)]
+        found = list(containers(value)) or [([None], 0)]
         inside, key = draw(st.sampled_from(found))
         match draw(
             st.sampled_from(["replace", "replace", "replace", "leave out", "take from elsewhere"])
@@ -189,8 +187,7 @@ def mutated(draw, value):
 
 
 def assert_sound(response):
-    """It is an error with words; or it holds what it says it holds, and can be saved and sent to
-    anybody."""
+    """Check that the result is an error with a message, or a consistent response that can be stored."""
     if isinstance(response, GatewayError):
         assert str(response)
         return
@@ -207,7 +204,7 @@ def assert_sound(response):
 
 
 def answer_to(wire, events, *, whole=False):
-    """The response to these events or this whole body, or the error of ours."""
+    """Return the response to these events or this whole body, or the `GatewayError`."""
     try:
         reader = wire.reader()
         if whole:
@@ -221,7 +218,7 @@ def answer_to(wire, events, *, whole=False):
 
 @each_wire
 @given(json_values)
-def test_any_json_is_a_response_or_an_error_of_ours(wire, value):
+def test_any_json_is_a_response_or_a_gateway_error(wire, value):
     assert_sound(answer_to(wire, [value]))
     assert_sound(answer_to(wire, value, whole=True))
 
@@ -229,26 +226,26 @@ def test_any_json_is_a_response_or_an_error_of_ours(wire, value):
 @many
 @each_wire
 @given(data=st.data())
-def test_a_stream_with_anything_changed_is_a_response_or_an_error_of_ours(wire, data):
+def test_a_mutated_stream_is_a_response_or_a_gateway_error(wire, data):
     assert_sound(answer_to(wire, data.draw(mutated(STREAMS[wire.NAME]))))
 
 
 @many
 @each_wire
 @given(data=st.data())
-def test_a_whole_reply_with_anything_changed_is_a_response_or_an_error_of_ours(wire, data):
+def test_a_mutated_whole_reply_is_a_response_or_a_gateway_error(wire, data):
     assert_sound(answer_to(wire, data.draw(mutated(BODIES[wire.NAME])), whole=True))
 
 
 @given(st.integers(100, 599), json_values, st.none() | st.floats(0, 99))
-def test_any_refusal_is_an_error_of_ours(status, body, wait):
+def test_any_error_body_is_a_gateway_error(status, body, wait):
     error = error_for_body(status, body, wait)
     assert (isinstance(error, GatewayError), error.status) == (True, status)
     assert wait is None or error.retry_after == wait
 
 
-def cut(body, places):
-    edges = [0, *sorted(place % (len(body) + 1) for place in places), len(body)]
+def cut(body, containers):
+    edges = [0, *sorted(place % (len(body) + 1) for place in containers), len(body)]
     return [body[a:b] for a, b in pairwise(edges)]
 
 
@@ -277,20 +274,21 @@ near_sse = st.lists(pieces).map(b"".join)
 
 @many
 @given(st.binary(max_size=60) | near_sse, st.lists(st.integers(0, 999), max_size=9))
-def test_any_bytes_are_the_same_events_however_they_are_cut(body, places):
-    by_event = re.split(rb"(?<=\n\n)|(?<=\r\r)", body)  # as servers cut them
-    assert events_of(cut(body, places)) == events_of(by_event) == events_of([body])
+def test_bytes_give_the_same_events_however_they_are_split(body, containers):
+    by_event = re.split(rb"(?<=\n\n)|(?<=\r\r)", body)  # as servers split them
+    assert events_of(cut(body, containers)) == events_of(by_event) == events_of([body])
 
 
 @each_wire
 @given(
-    places=st.lists(st.integers(0, 9999), max_size=40), end=st.sampled_from(["\n", "\r", "\r\n"])
+    containers=st.lists(st.integers(0, 9999), max_size=40),
+    end=st.sampled_from(["\n", "\r", "\r\n"]),
 )
-def test_a_streamed_reply_is_the_same_response_however_its_bytes_are_cut(wire, places, end):
+def test_a_stream_gives_the_same_response_however_its_bytes_are_split(wire, containers, end):
     body = "".join(
         f"data: {json.dumps(event, ensure_ascii=False)}{end}{end}" for event in STREAMS[wire.NAME]
     ).encode()
-    events = [json.loads(data) for data in events_of(cut(body, places))]
+    events = [json.loads(data) for data in events_of(cut(body, containers))]
     assert events == STREAMS[wire.NAME]
     response = answer_to(wire, events)
     assert (type(response), response) == (ChatResponse, answer_to(wire, STREAMS[wire.NAME]))

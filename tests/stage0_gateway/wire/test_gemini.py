@@ -1,4 +1,4 @@
-"""What is asked in Gemini's format; how a reply is read: test_gemini_reply.py."""
+"""Requests in Gemini's format; for replies see test_gemini_reply.py."""
 
 import pytest
 
@@ -36,7 +36,7 @@ TALK = (
 )
 
 
-def test_a_whole_conversation_is_encoded_as_the_documentation_shows_it():
+def test_a_conversation_is_encoded_as_in_the_documentation():
     request = ChatRequest("m", TALK, tools=(SPEC,), temperature=0.0, max_tokens=9, stop=("END",))
     assert gemini.encode(request, stream=True) == {
         "systemInstruction": {"parts": [{"text": "be brief"}]},
@@ -92,11 +92,11 @@ def encoded(*messages, **more):
     return gemini.encode(ChatRequest("m", messages, **more))
 
 
-def test_what_the_caller_left_open_is_left_out():
+def test_options_that_are_not_set_are_omitted():
     assert encoded() == {"contents": []}
 
 
-def test_the_model_and_the_way_of_answering_stand_in_the_path():
+def test_the_path_has_the_model_and_the_method():
     assert gemini.path("gemini-3-pro") == "/models/gemini-3-pro:generateContent"
     assert gemini.path("a?b", stream=True) == "/models/a%3Fb:streamGenerateContent?alt=sse"
 
@@ -110,11 +110,11 @@ def test_the_model_and_the_way_of_answering_stand_in_the_path():
         ("a.b", {"mode": "ANY", "allowedFunctionNames": [sent_name("a.b")]}),
     ],
 )
-def test_a_tool_choice_is_sent_in_the_formats_own_word(choice, expected):
+def test_a_tool_choice_is_translated_to_the_format(choice, expected):
     assert encoded(tool_choice=choice)["toolConfig"] == {"functionCallingConfig": expected}
 
 
-def test_a_schema_is_asked_for_and_provider_options_are_joined_with_it():
+def test_a_schema_is_encoded_and_merged_with_provider_options():
     options = {"generationConfig": {"thinkingConfig": {"thinkingBudget": 0}}}
     assert encoded(response_schema={"type": "object"}, provider_options=options)[
         "generationConfig"
@@ -125,8 +125,8 @@ def test_a_schema_is_asked_for_and_provider_options_are_joined_with_it():
     }
 
 
-def test_what_the_format_refuses_is_left_out():
-    """Empty texts, thinking and parts of other providers, and messages in which nothing is left."""
+def test_parts_that_the_format_does_not_accept_are_omitted():
+    """Empty texts, thinking and parts of other providers, and messages that are then empty."""
     nothing = (
         ThinkingPart("hm"),
         TextPart(""),
@@ -136,7 +136,7 @@ def test_what_the_format_refuses_is_left_out():
     assert encoded(*messages)["contents"] == [{"role": "user", "parts": [{"text": "hi"}]}]
 
 
-def test_a_signature_on_an_empty_text_and_its_own_parts_go_back_as_they_came():
+def test_a_signature_on_an_empty_text_and_own_parts_are_sent_back_unchanged():
     signed = TextPart("", provider_data={"gemini": {"thoughtSignature": "s"}, "openai": {"x": 1}})
     own = ProviderPart("gemini", {"executableCode": {"code": "1"}})
     assert encoded(Message.assistant((signed, own)))["contents"][0]["parts"] == [
@@ -146,10 +146,10 @@ def test_a_signature_on_an_empty_text_and_its_own_parts_go_back_as_they_came():
 
 
 @pytest.mark.parametrize(("name", "sent"), [("f", "f"), (None, "unknown")])
-def test_a_result_whose_call_is_not_in_the_history_goes_under_its_own_name(name, sent):
+def test_a_result_without_its_call_in_the_history_is_sent_with_its_own_name(name, sent):
     (content,) = encoded(Message.tool("a", "1", name=name))["contents"]
     assert content["parts"] == [{"functionResponse": {"name": sent, "response": {"output": "a"}}}]
 
 
-def test_only_a_given_key_is_sent_and_never_in_the_path():
+def test_the_key_header_is_sent_only_with_a_key():
     assert (gemini.headers("k"), gemini.headers(None)) == ({"x-goog-api-key": "k"}, {})

@@ -1,4 +1,4 @@
-"""How a reply in Gemini's format is read; what is asked: test_gemini.py."""
+"""Replies in Gemini's format; for requests see test_gemini.py."""
 
 import pytest
 
@@ -87,18 +87,18 @@ def stream(*events, names=None):
     return reader.end(), reader.builder.events
 
 
-def test_a_whole_reply_and_a_stream_of_it_are_read_alike():
+def test_a_whole_reply_and_a_stream_are_decoded_alike():
     assert gemini.decode(WHOLE) == READ
     assert stream(*STREAM)[0] == READ
 
 
-def test_every_part_goes_back_as_it_came_in_its_place():
+def test_every_part_is_sent_back_unchanged_in_its_position():
     assert gemini.encode(ChatRequest("m", (READ.message,)))["contents"] == [
         {"role": "model", "parts": PARTS}
     ]
 
 
-def test_what_happens_is_told_when_it_happens():
+def test_a_stream_produces_its_events_in_order():
     call = ToolCall("call_0", "f", '{"a": 1}', {"gemini": {"thoughtSignature": "t"}})
     wanted = ("content_block_start", "tool_call", "signature")
     assert [event for event in stream(*STREAM)[1] if event.name in wanted] == [
@@ -128,13 +128,15 @@ def test_what_happens_is_told_when_it_happens():
         ("weird", False, "unknown"),
     ],
 )
-def test_the_calls_decide_on_the_finish_reason_unless_the_reply_was_cut(raw, with_calls, expected):
+def test_calls_determine_the_finish_reason_unless_the_reply_was_truncated(
+    raw, with_calls, expected
+):
     candidate = {"content": {"parts": [SIGNED_CALL] * with_calls}, "finishReason": raw}
     response = gemini.decode({"candidates": [candidate]})
     assert (response.finish_reason, response.raw_finish_reason) == (expected, raw)
 
 
-def test_a_blocked_prompt_is_a_refusal_that_says_why():
+def test_a_blocked_prompt_is_a_refusal_with_its_reason():
     response = gemini.decode({"promptFeedback": {"blockReason": "OTHER"}})
     assert (response.finish_reason, response.block_reason, response.message) == (
         "refusal",
@@ -143,7 +145,7 @@ def test_a_blocked_prompt_is_a_refusal_that_says_why():
     )
 
 
-def test_sources_are_citations_of_the_last_text_and_told_once_however_often_they_come():
+def test_sources_become_citations_of_the_last_text_without_duplicates():
     web = {
         "groundingChunks": [
             {"web": {"uri": "u", "title": "t"}},
@@ -159,14 +161,14 @@ def test_sources_are_citations_of_the_last_text_and_told_once_however_often_they
     assert stream(*events)[0].message.content == (TextPart("ab", citations),)
 
 
-def test_only_the_first_of_several_candidates_is_the_reply():
+def test_only_the_first_candidate_is_decoded():
     first, second = (
         {**chunk({"text": text})["candidates"][0], "index": at} for at, text in enumerate("ab")
     )
     assert gemini.decode({"candidates": [second, first]}).content == "a"
 
 
-def test_a_call_gets_its_tools_own_name_again():
+def test_the_original_tool_name_is_restored_in_a_call():
     response, _ = stream(*STREAM, names={"f": "a.b"})
     assert [call.name for call in response.tool_calls] == ["a.b", "g"]
 
@@ -182,12 +184,12 @@ def test_a_call_gets_its_tools_own_name_again():
         chunk({"functionCall": 5}),
     ],
 )
-def test_what_is_no_reply_is_malformed(body):
+def test_a_body_that_is_not_a_reply_is_malformed(body):
     with pytest.raises(MalformedResponse, match="not a reply in the gemini format"):
         gemini.decode(body)
 
 
-def test_an_error_is_the_one_it_stands_for_with_the_servers_words():
+def test_errors_are_classified_and_keep_the_servers_message():
     overloaded = {"error": {"code": 503, "message": "Overloaded", "status": "UNAVAILABLE"}}
     with pytest.raises(ServerFailed, match="Overloaded"):
         gemini.decode(overloaded)

@@ -1,4 +1,4 @@
-"""What real servers send besides what is documented: it is read, and nothing is lost or fused."""
+"""Undocumented output of real servers is decoded without losing or merging data."""
 
 import json
 
@@ -19,7 +19,7 @@ DONE = "[DONE]"
 
 
 def read(wire, *events):
-    """The reply to these events; `[DONE]` is the end marker, as bytes are read elsewhere."""
+    """Return the reply to these events; `[DONE]` is the end marker, as the bytes are parsed elsewhere."""
     reader = wire.reader()
     for event in events:
         if event == DONE:
@@ -37,7 +37,7 @@ STOP = chunk("stop")
 A = ToolCall("a", "f", '{"x": 1}')
 CALLED = {"id": "a", "function": {"name": "f", "arguments": '{"x": 1}'}}
 
-# ---- OpenAI, and the many that speak as it does (which call a piece belongs to: test_call_deltas)
+# ---- OpenAI and compatible servers (the assignment of call deltas: test_call_deltas)
 # -----------
 
 USAGE = {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 4}}
@@ -67,22 +67,22 @@ TEXT = chunk(content="hi")
         "all empty",
     ],
 )
-def test_usage_is_found_wherever_it_rides_and_the_last_counts(events):
+def test_usage_is_read_from_any_chunk_and_the_last_value_is_used(events):
     assert read(openai, *events).usage == Usage(3, 4)
 
 
-def test_a_server_that_counts_nothing_is_not_zero():
+def test_usage_that_a_server_does_not_report_is_unknown():
     assert read(openai, TEXT, STOP).usage is None
 
 
-def test_what_comes_with_or_after_the_finish_reason_belongs_to_the_reply():
+def test_content_in_or_after_the_chunk_with_the_finish_reason_is_part_of_the_reply():
     response = read(
         openai, chunk("tool_calls", content="h"), chunk(content="i", tool_calls=[CALLED]), DONE
     )
     assert response.message == Message.assistant("hi", [A])
 
 
-def test_a_call_before_the_text_is_read_as_it_would_be_in_a_whole_message():
+def test_a_call_before_the_text_is_decoded_as_in_a_whole_message():
     message = read(openai, chunk(tool_calls=[CALLED]), TEXT, chunk(reasoning="hm"), STOP).message
     whole = {"reasoning": "hm", "content": "hi", "tool_calls": [CALLED]}
     assert message == openai.decode({"choices": [{"message": whole}]}).message
@@ -90,19 +90,19 @@ def test_a_call_before_the_text_is_read_as_it_would_be_in_a_whole_message():
 
 
 @pytest.mark.parametrize("reason", ["stop", "", "eos", None])
-def test_calls_count_whatever_the_reason_says(reason):
+def test_a_reply_with_calls_has_the_finish_reason_tool_calls_for_any_raw_reason(reason):
     response = read(openai, chunk(tool_calls=[CALLED]), chunk(reason), DONE)
     assert (response.tool_calls, response.finish_reason) == ((A,), "tool_calls")
 
 
-def test_a_reason_that_comes_twice_or_is_followed_by_an_empty_one_counts():
+def test_a_repeated_finish_reason_or_a_following_empty_one_is_accepted():
     assert read(openai, TEXT, STOP, STOP, chunk("")).raw_finish_reason == "stop"
 
 
 @pytest.mark.parametrize(
     "delta", [{"content": None}, {}, {"content": ""}, {"tool_calls": None}, None]
 )
-def test_an_empty_delta_is_nothing(delta):
+def test_an_empty_delta_is_ignored(delta):
     empty = {"choices": [{"index": 0, "delta": delta}]}
     assert read(openai, empty, TEXT, empty, STOP).message == Message.assistant("hi")
 
@@ -117,7 +117,7 @@ def test_an_empty_delta_is_nothing(delta):
         {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]},
     ],
 )
-def test_thinking_is_found_under_each_of_its_names(thought):
+def test_thinking_is_read_from_each_of_its_fields(thought):
     response = read(openai, chunk(**thought), chunk(**thought), TEXT, STOP)
     assert (response.thinking, response.content) == ("hmhm", "hi")
 
@@ -139,7 +139,7 @@ def test_an_annotation_without_an_index_is_a_citation():
         "usage alone",
     ],
 )
-def test_without_a_reason_and_an_end_marker_a_stream_was_interrupted(events, complete):
+def test_a_stream_without_a_finish_reason_and_an_end_marker_is_interrupted(events, complete):
     if complete:
         assert read(openai, *events).content == "hi"
     else:
@@ -162,7 +162,7 @@ def test_without_a_reason_and_an_end_marker_a_stream_was_interrupted(events, com
         (gemini, {"error": {"code": 503, "message": "boo", "status": "UNAVAILABLE"}}, ServerFailed),
     ],
 )
-def test_an_error_in_mid_stream_is_raised_with_the_servers_words(wire, event, kind):
+def test_an_error_in_a_stream_is_raised_with_the_servers_message(wire, event, kind):
     with pytest.raises(GatewayError, match="boo") as caught:
         read(wire, event)
     assert (type(caught.value), caught.value.retryable) == (kind, kind.retries)
@@ -186,7 +186,7 @@ FRAMINGS = {
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
 @pytest.mark.parametrize("body", FRAMINGS.values(), ids=FRAMINGS)
-def test_each_framing_in_pieces_of_any_size_is_the_same_reply(body, size):
+def test_every_framing_in_chunks_of_any_size_gives_the_same_reply(body, size):
     sse, raw = SseReader(), body.encode()
     chunks = [raw[at : at + size] for at in range(0, len(raw), size)]
     events = [data for each in chunks for data in sse.feed(each)] + sse.close()
@@ -220,7 +220,7 @@ def json_delta(text):
 TOOL_USE = {"type": "tool_use", "id": "a", "name": "f", "input": {}}
 
 
-def test_counts_are_totals_that_replace_the_first_ones_and_are_not_added():
+def test_token_counts_replace_earlier_ones_and_are_not_added():
     usage = read(
         anthropic,
         START,
@@ -232,20 +232,20 @@ def test_counts_are_totals_that_replace_the_first_ones_and_are_not_added():
 
 
 @pytest.mark.parametrize("pieces", [[], [""], ["", '{"x"', "", ": 1}"], ['{"x": 1}']], ids=repr)
-def test_the_pieces_of_a_tools_input_may_be_empty_or_none(pieces):
+def test_deltas_of_a_tools_input_may_be_empty_or_missing(pieces):
     events = block(TOOL_USE, *map(json_delta, pieces))
     expected = ToolCall("a", "f", "".join(pieces) or "{}")
     assert read(anthropic, START, *events, ended("tool_use"), END).tool_calls == (expected,)
 
 
-def test_input_cut_at_max_tokens_is_not_made_whole():
+def test_input_that_is_truncated_at_max_tokens_is_not_completed():
     response = read(
         anthropic, START, *block(TOOL_USE, json_delta('{"x": ')), ended("max_tokens"), END
     )
     assert (response.tool_calls[0].arguments, response.finish_reason) == ('{"x": ', "length")
 
 
-def test_a_servers_own_tool_is_not_the_clients_and_its_cut_input_spoils_nothing():
+def test_a_server_side_tool_with_truncated_input_does_not_affect_the_reply():
     own = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
     text = block({"type": "text", "text": "hi"}, index=0)
     events = [*text, *block(own, json_delta('{"query": "x'), index=1)]
@@ -253,7 +253,7 @@ def test_a_servers_own_tool_is_not_the_clients_and_its_cut_input_spoils_nothing(
     assert response.message.content == (TextPart("hi"), ProviderPart("anthropic", own))
 
 
-def test_thinking_with_only_a_signature_keeps_it():
+def test_thinking_with_only_a_signature_keeps_the_signature():
     events = block(
         {"type": "thinking", "thinking": ""}, {"type": "signature_delta", "signature": "s"}
     )
@@ -261,7 +261,7 @@ def test_thinking_with_only_a_signature_keeps_it():
     assert message.content == (ThinkingPart("", {"anthropic": {"signature": "s"}}),)
 
 
-def test_pings_and_kinds_nobody_knows_yet_are_passed_over():
+def test_pings_and_unknown_event_types_are_ignored():
     unknown = [{"type": "ping"}, {"type": "news", "index": 7}]
     text = block(
         {"type": "text", "text": ""}, {"type": "text_delta", "text": "hi"}, {"type": "odd_delta"}
@@ -278,7 +278,7 @@ def candidate(*parts, **more):
     return {"candidates": [{"content": {"parts": list(parts)}, **more}]}
 
 
-def test_parallel_calls_over_several_chunks_stay_apart_without_ids_and_arguments():
+def test_parallel_calls_in_several_chunks_stay_separate_without_ids_and_arguments():
     call = {"functionCall": {"name": "f"}}
     signed = {"functionCall": {"name": "f", "args": {"x": 1}}, "thoughtSignature": "s"}
     calls = read(
@@ -292,7 +292,7 @@ def test_parallel_calls_over_several_chunks_stay_apart_without_ids_and_arguments
 
 
 @pytest.mark.parametrize("raw", ["STOP", "UNEXPECTED_TOOL_CALL"])
-def test_calls_count_although_the_reason_is_not_theirs(raw):
+def test_a_reply_with_calls_has_the_finish_reason_tool_calls_for_any_raw_reason_in_gemini(raw):
     response = read(gemini, candidate({"functionCall": {"name": "f"}}, finishReason=raw))
     assert (len(response.tool_calls), response.finish_reason, response.raw_finish_reason) == (
         1,
@@ -301,14 +301,14 @@ def test_calls_count_although_the_reason_is_not_theirs(raw):
     )
 
 
-def test_a_signed_text_stands_for_itself_even_when_it_is_empty():
+def test_a_signed_text_stays_a_part_of_its_own_even_if_it_is_empty():
     texts = [{"text": "h"}, {"text": "i"}, {"text": "", "thoughtSignature": "s"}, {"text": "!"}]
     message = read(gemini, *map(candidate, texts), candidate(finishReason="STOP")).message
     signed = TextPart("", provider_data={"gemini": {"thoughtSignature": "s"}})
     assert message.content == (TextPart("hi"), signed, TextPart("!"))
 
 
-def test_candidates_without_parts_and_chunks_without_candidates_are_nothing():
+def test_candidates_without_parts_and_chunks_without_candidates_are_ignored():
     empty = [
         {"candidates": [{}]},
         {"candidates": [{"content": {"role": "model"}}]},
@@ -322,11 +322,11 @@ def test_candidates_without_parts_and_chunks_without_candidates_are_nothing():
         read(gemini, *empty, candidate({"text": "hi"}))
 
 
-def test_a_blocked_prompt_has_no_candidates_and_says_why():
+def test_a_blocked_prompt_without_candidates_is_a_refusal_with_its_reason():
     response = read(gemini, {"promptFeedback": {"blockReason": "SAFETY"}})
     assert (response.finish_reason, response.block_reason) == ("refusal", "SAFETY")
 
 
-def test_repeated_counts_replace_each_other():
+def test_repeated_token_counts_replace_each_other():
     usages = [{"usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": n}} for n in (1, 2)]
     assert read(gemini, *usages, candidate(finishReason="STOP")).usage == Usage(3, 2)

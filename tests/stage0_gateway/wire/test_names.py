@@ -11,7 +11,7 @@ ACCEPTED = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 
 
 @pytest.mark.parametrize("name", ["f", "get_weather", "_x", "A-1", "a" * 64])
-def test_a_name_that_every_provider_accepts_is_sent_as_it_is(name):
+def test_a_name_that_every_provider_accepts_is_sent_unchanged(name):
     assert sent_name(name) == name
 
 
@@ -26,23 +26,23 @@ def test_a_name_that_every_provider_accepts_is_sent_as_it_is(name):
         ("a" * 65, f"{'a' * 55}_635361c4"),
     ],
 )
-def test_another_name_is_sent_with_a_fingerprint_that_never_changes(name, sent):
+def test_any_other_name_is_sent_with_a_stable_fingerprint(name, sent):
     assert sent_name(name) == sent
 
 
 @given(st.lists(st.text(max_size=70) | st.text("a.b c", max_size=4), unique=True, max_size=30))
-def test_every_name_becomes_one_that_is_accepted_and_no_two_become_one(names):
+def test_sent_names_are_accepted_and_distinct(names):
     sent = [sent_name(name) for name in names]
     assert all(ACCEPTED.fullmatch(each) for each in sent)
     assert len({*sent}) == len(names)
 
 
-def test_only_the_names_that_were_changed_need_to_be_found_again():
+def test_only_changed_names_need_a_reverse_mapping():
     tools = [ToolSpec("f", ""), ToolSpec("a.b", ""), ToolSpec("a b", "")]
     assert own_names(tools) == {sent_name("a.b"): "a.b", sent_name("a b"): "a b"}
 
 
-def test_an_id_that_is_not_taken_everywhere_is_sent_under_another_one_that_is_its_own():
+def test_an_unsupported_id_is_replaced_by_a_distinct_one():
     assert sent_id("toolu_01-a") == "toolu_01-a"
     one, other = sent_id("functions.look:0"), sent_id("functions.look.0")
     assert one != other

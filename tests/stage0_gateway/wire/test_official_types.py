@@ -1,6 +1,8 @@
-"""What we send is what the providers' own libraries would send: every recorded request that carries
-tools is read, written again by our formats, and held against the request types of the official
-SDKs."""
+"""Our requests conform to the providers' own libraries.
+
+Every recorded request with tools is decoded, encoded again by our formats, and validated with the
+request types of the official SDKs.
+"""
 
 import json
 from collections.abc import Iterator
@@ -28,14 +30,14 @@ def official_openai() -> TypeAdapter:
 
 
 def official_anthropic() -> TypeAdapter:
-    """The types that also know the tools still in beta, which a third of the recordings use."""
+    """Return the types with the beta tools, which a third of the recordings use."""
     from anthropic.types.beta.message_create_params import MessageCreateParamsNonStreaming
 
     return TypeAdapter(MessageCreateParamsNonStreaming)
 
 
 def walk(value: Any) -> None:
-    """Lists in the SDKs' types are read lazily; an error shows only when they are."""
+    """Read the lazily validated lists in the SDKs' types, so that their errors are raised."""
     if isinstance(value, dict):
         for each in value.values():
             walk(each)
@@ -69,7 +71,7 @@ def requests_with_tools(rows: Iterator[dict], provider: str) -> Iterator[tuple[s
 
 
 def is_refused(adapter: TypeAdapter | None, body: dict[str, Any]) -> str | None:
-    """Why the official types refuse a body; None where they take it."""
+    """Return the reason why the official types reject a body, or None."""
     try:
         walk(adapter.validate_python(body)) if adapter else check_gemini(body)
     except ValidationError as error:
@@ -78,15 +80,15 @@ def is_refused(adapter: TypeAdapter | None, body: dict[str, Any]) -> str | None:
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini"])
-def test_every_recorded_request_with_tools_is_well_formed_when_we_write_it(recorded, provider, say):
+def test_recorded_requests_with_tools_conform_to_the_official_types(recorded, provider, say):
     served, wire = FORMATS[provider]
     checker = {"openai": official_openai, "anthropic": official_anthropic}.get(provider)
     adapter = checker() if checker else None
     checked, wrong = 0, {}
     for name, path, body in requests_with_tools(recorded("wire.jsonl")[0], provider):
         why = is_refused(adapter, wire.encode(served.decode_request(body, path)))
-        # Some were refused as they were recorded: another vendor's fields, newer ones, a signature
-        # cut out.
+        # Some recorded requests are rejected too: fields of another vendor, newer fields, a removed
+        # signature.
         if why and not is_refused(adapter, body):
             wrong[name] = why
         checked += not why
@@ -96,7 +98,7 @@ def test_every_recorded_request_with_tools_is_well_formed_when_we_write_it(recor
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini"])
-def test_a_conversation_makes_a_second_round_trip_unchanged(recorded, provider):
+def test_a_conversation_is_unchanged_after_a_second_round_trip(recorded, provider):
     served, wire = FORMATS[provider]
     for name, path, body in requests_with_tools(recorded("wire.jsonl")[0], provider):
         once = wire.encode(served.decode_request(body, path))
@@ -104,7 +106,7 @@ def test_a_conversation_makes_a_second_round_trip_unchanged(recorded, provider):
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
-def test_a_request_that_is_not_well_formed_is_found(provider):
+def test_an_invalid_request_is_detected(provider):
     adapter = {"openai": official_openai, "anthropic": official_anthropic}[provider]()
     with pytest.raises(ValidationError):
         walk(

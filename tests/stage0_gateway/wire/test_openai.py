@@ -1,4 +1,4 @@
-"""What is asked in OpenAI's format; how a reply is read: test_openai_reply.py."""
+"""Requests in OpenAI's format; for replies see test_openai_reply.py."""
 
 import pytest
 from openai.types.chat import CompletionCreateParams
@@ -32,7 +32,7 @@ TALK = (
 )
 
 
-def test_a_whole_conversation_is_encoded_as_the_documentation_shows_it():
+def test_a_conversation_is_encoded_as_in_the_documentation():
     body = openai.encode(
         ChatRequest("m", TALK, tools=(SPEC,), temperature=0.0, max_tokens=9, stop=("END",))
     )
@@ -83,7 +83,7 @@ def test_a_whole_conversation_is_encoded_as_the_documentation_shows_it():
     }
 
 
-def test_the_official_clients_own_types_accept_what_is_encoded():
+def test_encoded_requests_validate_as_types_of_the_official_client():
     request = ChatRequest(
         "m", TALK, tools=(SPEC,), tool_choice="f", response_schema={"type": "object"}
     )
@@ -91,16 +91,16 @@ def test_the_official_clients_own_types_accept_what_is_encoded():
 
 
 @pytest.mark.parametrize("choice", ["auto", "none", "required"])
-def test_a_general_tool_choice_is_sent_as_it_is(choice):
+def test_a_general_tool_choice_is_sent_unchanged(choice):
     assert openai.encode(ChatRequest("m", (), tool_choice=choice))["tool_choice"] == choice
 
 
-def test_provider_options_are_put_into_the_body():
+def test_provider_options_are_added_to_the_body():
     request = ChatRequest("m", (), provider_options={"seed": 7})
     assert openai.encode(request) == {"model": "m", "messages": [], "seed": 7}
 
 
-def test_a_stream_is_asked_for_with_its_counts():
+def test_a_streaming_request_asks_for_the_usage():
     assert openai.encode(ChatRequest("m", ()), stream=True) == {
         "model": "m",
         "messages": [],
@@ -121,7 +121,7 @@ def image(url):
     return {"type": "image_url", "image_url": {"url": url}}
 
 
-def test_images_of_tools_follow_the_last_result_because_results_must_be_adjacent():
+def test_images_of_tool_results_follow_the_last_result_because_results_must_be_adjacent():
     results = [
         Message.tool((TextPart("a"), ImagePart(url="u")), "1"),
         Message.tool("b", "2"),
@@ -202,7 +202,7 @@ def test_a_marked_text_of_a_result_keeps_its_mark_beside_a_reference():
     ]
 
 
-def test_a_tools_name_that_no_provider_takes_is_sent_under_another():
+def test_an_unsupported_tool_name_is_replaced_everywhere():
     spec, call = ToolSpec("a.b", ""), ToolCall("1", "a.b")
     body = openai.encode(
         ChatRequest("m", (Message.assistant("", [call]),), tools=(spec,), tool_choice="a.b")
@@ -216,7 +216,7 @@ def test_a_tools_name_that_no_provider_takes_is_sent_under_another():
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
-def test_thinking_goes_back_under_its_name_only_while_its_calls_are_answered(field):
+def test_thinking_is_sent_back_under_its_field_only_while_its_calls_are_answered(field):
     thinking = ThinkingPart("hm", {"openai": {"field": field}})
     assert sent(Message.assistant((thinking,), [ToolCall("1", "f")]))[0][field] == "hm"
     assert sent(Message.assistant((thinking, TextPart("a")))) == [
@@ -224,7 +224,7 @@ def test_thinking_goes_back_under_its_name_only_while_its_calls_are_answered(fie
     ]
 
 
-def test_what_only_openais_format_knows_goes_back_and_nothing_of_another_does():
+def test_provider_data_of_openai_is_sent_back_and_data_of_other_providers_is_not():
     details = [{"type": "reasoning.encrypted", "data": "x"}]
     content = (
         ThinkingPart("hm", {"openai": {"field": "reasoning", "reasoning_details": details}}),
@@ -247,7 +247,7 @@ def test_what_only_openais_format_knows_goes_back_and_nothing_of_another_does():
     ]
 
 
-def test_the_place_of_a_call_is_nobodys_business_but_ours():
+def test_the_stored_position_of_a_call_is_not_sent():
     (message,) = sent(
         Message.assistant("hi", [ToolCall("1", "f", "{}", {"openai": {"at": 0, "x": 1}})])
     )
@@ -255,6 +255,6 @@ def test_the_place_of_a_call_is_nobodys_business_but_ours():
     assert message["tool_calls"] == [{"id": "1", "type": "function", "function": function, "x": 1}]
 
 
-def test_only_a_given_key_is_sent():
+def test_the_key_header_is_sent_only_with_a_key():
     assert openai.headers("k") == {"Authorization": "Bearer k"}
     assert openai.headers(None) == {}

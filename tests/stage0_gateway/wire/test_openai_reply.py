@@ -1,4 +1,4 @@
-"""How a reply in OpenAI's format is read; what is asked: test_openai.py."""
+"""Replies in OpenAI's format; for requests see test_openai.py."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def stream(*chunks, names=None):
     return reader.end()
 
 
-def test_a_whole_reply_is_read():
+def test_a_whole_reply_is_decoded():
     body = reply({"content": "yes"}, id="r1", usage={"prompt_tokens": 3, "completion_tokens": 4})
     assert openai.decode(body) == ChatResponse(
         Message.assistant("yes"), "stop", "stop", Usage(3, 4), "m", request_id="r1"
@@ -90,7 +90,7 @@ def test_a_whole_reply_is_read():
         "arguments that do not parse are kept",
     ],
 )
-def test_what_servers_send_is_read(message, expected):
+def test_variants_of_a_message_are_decoded(message, expected):
     assert openai.decode(reply(message)).message == expected
 
 
@@ -106,19 +106,21 @@ def test_what_servers_send_is_read(message, expected):
         ("weird", False, "unknown"),
     ],
 )
-def test_the_calls_decide_on_the_finish_reason_unless_the_reply_was_cut(raw, with_calls, expected):
+def test_calls_determine_the_finish_reason_unless_the_reply_was_truncated(
+    raw, with_calls, expected
+):
     calls = [{"id": "1", "function": {"name": "f", "arguments": "{}"}}] if with_calls else []
     body = {"choices": [{"message": {"content": "", "tool_calls": calls}, "finish_reason": raw}]}
     response = openai.decode(body)
     assert (response.finish_reason, response.raw_finish_reason) == (expected, raw or None)
 
 
-def test_a_refusal_is_told_apart_from_an_answer():
+def test_a_refusal_is_distinguished_from_content():
     response = openai.decode(reply({"content": None, "refusal": "I will not."}))
     assert (response.finish_reason, response.refusal) == ("refusal", "I will not.")
 
 
-def test_an_error_inside_a_successful_answer_is_raised():
+def test_an_error_in_a_body_with_status_200_is_raised():
     with pytest.raises(GatewayError, match="overloaded"):
         openai.decode({"error": {"message": "overloaded"}})
 
@@ -126,7 +128,7 @@ def test_an_error_inside_a_successful_answer_is_raised():
 @pytest.mark.parametrize(
     "body", [{}, {"choices": []}, {"choices": [{}]}, {"choices": [{"message": 5}]}, {"choices": 3}]
 )
-def test_what_is_no_completion_is_malformed(body):
+def test_a_body_that_is_not_a_completion_is_malformed(body):
     with pytest.raises(MalformedResponse, match="not a reply in the openai format"):
         openai.decode(body)
 
@@ -139,12 +141,12 @@ def test_what_is_no_completion_is_malformed(body):
         {"refusal": 7},
     ],
 )
-def test_a_field_of_the_wrong_type_is_malformed_and_never_made_into_text(message):
+def test_a_field_of_the_wrong_type_is_malformed_and_not_converted_to_text(message):
     with pytest.raises(MalformedResponse, match="not a reply in the openai format"):
         openai.decode(reply(message))
 
 
-def test_what_a_server_counts_and_charges_besides_is_kept():
+def test_cached_tokens_and_the_cost_that_a_server_reports_are_stored():
     details = {"cached_tokens": 5, "cache_write_tokens": 6}
     response = openai.decode(
         reply(
@@ -157,17 +159,17 @@ def test_what_a_server_counts_and_charges_besides_is_kept():
     assert (deepseek.usage, deepseek.cost) == (Usage(None, None, 5), None)
 
 
-def test_counts_that_are_none_are_unknown():
+def test_invalid_token_counts_are_unknown():
     usage = {"prompt_tokens": "5", "completion_tokens": None, "prompt_tokens_details": [1]}
     assert openai.decode(reply({"content": "a"}, usage=usage)).usage == Usage()
 
 
-def test_citations_and_what_must_go_back_are_kept_with_the_text():
+def test_citations_and_provider_data_are_stored_with_the_text():
     note = {"type": "url_citation", "url_citation": {"url": "u", "title": "t", "content": "q"}}
-    said = {"content": "a", "annotations": [note, {"type": "file"}], "extra_content": {"g": 1}}
+    message = {"content": "a", "annotations": [note, {"type": "file"}], "extra_content": {"g": 1}}
     citation = Citation("u", "t", "q", {"openai": note})
     text = TextPart("a", (citation,), {"openai": {"extra_content": {"g": 1}}})
-    assert openai.decode(reply(said)).message.content == (text,)
+    assert openai.decode(reply(message)).message.content == (text,)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +196,7 @@ def test_citations_and_what_must_go_back_are_kept_with_the_text():
     ],
     ids=["of one kind", "of two", "of two indexes"],
 )
-def test_details_of_thinking_come_in_pieces_that_belong_together_by_kind_and_index(pieces, joined):
+def test_reasoning_details_are_merged_by_type_and_index(pieces, joined):
     chunks = [{"choices": [{"delta": {"reasoning_details": [each]}}]} for each in pieces]
     thinking = stream(
         *chunks, {"choices": [{"delta": {}, "finish_reason": "stop"}]}
@@ -202,7 +204,7 @@ def test_details_of_thinking_come_in_pieces_that_belong_together_by_kind_and_ind
     assert thinking.provider_data["openai"]["reasoning_details"] == joined
 
 
-def test_a_stream_is_read_as_the_whole_reply_would_be():
+def test_a_stream_is_decoded_like_the_whole_reply():
     call = {"id": "1", "function": {"name": "f", "arguments": '{"a": 1}'}}
     usage = {
         "prompt_tokens": 3,
@@ -229,7 +231,7 @@ def test_a_stream_is_read_as_the_whole_reply_would_be():
     assert openai.decode(whole).usage == Usage(3, 4, cached_input_tokens=1, reasoning_tokens=2)
 
 
-def test_an_empty_text_is_no_part_of_the_reply_streamed_or_not():
+def test_an_empty_text_is_omitted_in_a_body_and_in_a_stream():
     end = {"choices": [{"delta": {}, "finish_reason": "stop"}]}
     deltas = [{"choices": [{"delta": each}]} for each in ({"content": ""}, {"reasoning": "hm"})]
     whole = openai.decode(
@@ -239,7 +241,7 @@ def test_an_empty_text_is_no_part_of_the_reply_streamed_or_not():
     assert [type(part) for part in whole.message.content] == [ThinkingPart]
 
 
-def test_only_the_first_of_several_choices_is_the_reply():
+def test_only_the_first_choice_is_decoded():
     choices = [
         {"index": at, "delta": {"content": text}, "finish_reason": "stop"}
         for at, text in ((1, "b"), (0, "a"))
@@ -247,7 +249,7 @@ def test_only_the_first_of_several_choices_is_the_reply():
     assert stream({"choices": choices}).content == "a"
 
 
-def test_a_call_gets_its_tools_own_name_again():
+def test_the_original_tool_name_is_restored_in_a_call():
     call = {"id": "1", "function": {"name": "a_b_1", "arguments": "{}"}}
     chunk = {"choices": [{"delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}
     assert stream(chunk, names={"a_b_1": "a.b"}).tool_calls == (ToolCall("1", "a.b"),)
@@ -257,18 +259,18 @@ def test_a_call_gets_its_tools_own_name_again():
     ("error", "kind"),
     [({"message": "boo", "code": 503}, ServerFailed), ({"message": "boo"}, MalformedResponse)],
 )
-def test_an_error_in_a_whole_reply_is_what_its_code_says(error, kind):
+def test_an_error_in_a_whole_reply_is_classified_by_its_code(error, kind):
     with pytest.raises(GatewayError, match="boo") as caught:
         openai.decode({"error": error})
     assert type(caught.value) is kind
 
 
-def test_a_refusing_answer_is_the_error_it_stands_for():
+def test_an_error_body_is_classified_by_its_status():
     error = error_for_body(401, {"error": {"message": "bad key"}}, 3.0)
     assert (type(error), error.retry_after) == (AuthenticationFailed, 3.0)
 
 
-def test_what_happens_is_told_in_order():
+def test_a_stream_produces_its_events_in_order():
     call = ToolCall("1", "f", '{"a": 1}')
     delta = {"tool_calls": [{"id": "1", "function": {"name": "f", "arguments": call.arguments}}]}
     reader = openai.reader()

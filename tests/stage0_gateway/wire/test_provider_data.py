@@ -22,11 +22,11 @@ KEPT = {"openai": {"a": 1}, "gemini": {"b": 2, "at": 3}}
     ],
     ids=["its own", "another's", "none", "without the place of a call"],
 )
-def test_a_format_sends_what_is_kept_under_its_name_and_nothing_else(part, wire, expected):
+def test_a_format_sends_only_the_data_under_its_name(part, wire, expected):
     assert own_data(part, wire) == expected
 
 
-def test_what_is_given_is_not_what_is_kept():
+def test_own_data_returns_a_copy():
     own_data(TextPart("x", provider_data=KEPT), "openai")["a"] = 5
     assert KEPT["openai"] == {"a": 1}
 
@@ -42,21 +42,21 @@ def test_what_is_given_is_not_what_is_kept():
         ({"kept": None}, {"type": "text", "kept": None}),
     ],
 )
-def test_what_is_laid_over_wins_and_objects_are_joined(data, expected):
+def test_deep_merge_joins_objects_and_overrides_other_values(data, expected):
     assert deep_merge({"type": "text", "kept": {"x": 1}}, data) == expected
 
 
 @pytest.mark.parametrize(
-    ("at", "place"), [(0, 0), (2, 2), (None, 2), (3, 2), (-1, 2), ("1", 2), (1.0, 2)], ids=repr
+    ("at", "position"), [(0, 0), (2, 2), (None, 2), (3, 2), (-1, 2), ("1", 2), (1.0, 2)], ids=repr
 )
-def test_a_call_belongs_to_its_place_as_long_as_there_is_one(at, place):
+def test_a_call_keeps_its_stored_position_if_it_exists(at, position):
     assert (
         call_position(ToolCall("1", "f", provider_data={"gemini": {"at": at}}), "gemini", 2)
-        == place
+        == position
     )
 
 
-def test_a_call_of_another_format_belongs_to_the_end():
+def test_a_call_of_another_format_is_placed_at_the_end():
     call = ToolCall("1", "f", provider_data={"gemini": {"at": 0}})
     assert (
         call_position(call, "anthropic", 2),
@@ -76,7 +76,7 @@ def test_a_call_of_another_format_belongs_to_the_end():
     ],
     ids=["an object", "empty", "cut", "a list", "null", "too deep"],
 )
-def test_arguments_that_are_no_object_are_shown_to_the_model_as_what_they_are(text, value):
+def test_arguments_that_are_not_an_object_are_wrapped_in_an_object(text, value):
     assert arguments_object(ToolCall("1", "f", text)) == value
 
 
@@ -84,5 +84,5 @@ def test_arguments_that_are_no_object_are_shown_to_the_model_as_what_they_are(te
     ("arguments", "text"),
     [("x", "x"), ("", "{}"), (None, "{}"), ({}, "{}"), ({"a": "ü"}, '{"a": "ü"}'), ([1], "[1]")],
 )
-def test_arguments_of_any_kind_are_text(arguments, text):
+def test_arguments_of_any_type_become_text(arguments, text):
     assert arguments_text(arguments) == text

@@ -5,7 +5,7 @@ from stage0_gateway.wire.reader import ReplyReader
 
 
 class Reader(ReplyReader):
-    """A reader that accepts everything, or raises one error."""
+    """A reader that records its input, or raises the given error."""
 
     def __init__(self, error=None):
         super().__init__("odd")
@@ -23,14 +23,14 @@ class Reader(ReplyReader):
             raise self.error
 
 
-def test_a_whole_reply_is_read_at_once_and_keeps_its_body_and_the_name_of_the_exchange():
+def test_a_whole_reply_is_read_and_keeps_its_body_and_its_request_id():
     reader = Reader()
     reader.builder.request_id = "r"
     response = reader.decode_whole({"a": 1})
     assert (reader.fed, response.raw, response.request_id) == ([("whole", {"a": 1})], {"a": 1}, "r")
 
 
-def test_an_event_is_fed_as_one():
+def test_an_event_is_read_as_an_event_and_a_body_as_a_body():
     reader = Reader()
     reader.read_event({"a": 1})
     reader.decode_whole({"b": 2})
@@ -48,7 +48,7 @@ def test_an_event_is_fed_as_one():
         RecursionError("x"),
     ],
 )
-def test_whatever_makes_a_reader_fail_is_one_error_that_says_what_came(error):
+def test_any_failure_of_a_reader_is_a_malformed_response_with_the_cause(error):
     with pytest.raises(MalformedResponse) as caught:
         Reader(error).read_event({"b": 1, "a": 2})
     assert str(caught.value) == (
@@ -59,32 +59,32 @@ def test_whatever_makes_a_reader_fail_is_one_error_that_says_what_came(error):
 
 
 @pytest.mark.parametrize("data", [[1], "x", None, 5], ids=repr)
-def test_what_is_no_object_is_named_by_its_type(data):
+def test_input_that_is_not_an_object_is_named_by_its_type(data):
     with pytest.raises(MalformedResponse, match=f"It is a {type(data).__name__}"):
         Reader(TypeError("x")).read_event(data)
 
 
-def test_what_came_is_shown_only_as_far_as_a_person_reads_on():
+def test_the_error_shows_only_a_part_of_long_input():
     body = {f"key{n}": n for n in range(9999)}
     with pytest.raises(MalformedResponse) as caught:
         Reader(ValueError("x" * 9999)).read_event(body)
     assert len(str(caught.value)) < 700
 
 
-def test_the_error_does_not_lead_to_what_may_hold_a_key():
+def test_the_error_has_no_cause_that_may_hold_a_key():
     with pytest.raises(MalformedResponse) as caught:
         Reader(ValueError("sk-secret")).read_event({})
     assert (caught.value.__cause__, caught.value.__suppress_context__) == (None, True)
 
 
 @pytest.mark.parametrize("error", [RateLimited("no"), ZeroDivisionError()], ids=["ours", "a bug"])
-def test_an_error_of_ours_and_a_bug_pass_as_they_are(error):
+def test_gateway_errors_and_bugs_are_raised_unchanged(error):
     with pytest.raises(type(error)) as caught:
         Reader(error).read_event({})
     assert caught.value is error
 
 
-def test_a_stream_that_is_complete_is_a_reply_and_another_was_interrupted():
+def test_a_complete_stream_is_a_reply_and_an_incomplete_one_is_interrupted():
     reader = Reader()
     with pytest.raises(
         StreamInterrupted, match=r"^The stream ended before the reply was complete\.$"

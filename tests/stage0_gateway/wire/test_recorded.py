@@ -1,5 +1,5 @@
-"""Exchanges with real model servers, from the project's outside data, through the pure readers
-alone."""
+"""Recorded exchanges with real model servers, from the project's external data, are decoded by the
+pure readers."""
 
 import json
 
@@ -34,7 +34,7 @@ def harness(recorded):
 
 
 def read_stream(wire, chunks):
-    """The reply in these chunks: only the bytes, the data of the events, and the reader."""
+    """Return the reply in these chunks, decoded without a gateway."""
     sse, reader = SseReader(), wire.reader()
     for chunk in chunks:
         take(reader, sse.feed(chunk))
@@ -57,14 +57,14 @@ def as_json(body):
         return body
 
 
-def told(answer):
-    """A response or an error in the words of the data."""
+def as_row(answer):
+    """Convert a response or an error to the format of the data."""
     if isinstance(answer, GatewayError):
         kind = {404: "not_found", 529: "overloaded"}.get(
             answer.status, KINDS[type(answer).__name__]
         )
-        said = {"kind": kind, "status": answer.status, "retryable": answer.retryable}
-        return {"error": {**said, "message": str(answer)}}
+        received = {"kind": kind, "status": answer.status, "retryable": answer.retryable}
+        return {"error": {**received, "message": str(answer)}}
     usage = answer.usage
     return {
         "text": answer.content,
@@ -94,18 +94,18 @@ def attempt(read, *given):
 
 
 def compare(harness, rows, answer_to):
-    """The rows that differ, and in what: empty, if all is well."""
+    """Return the rows that differ, with their differences."""
     fields = ("text", "tool_calls", "finish_reason", "usage", "thinking")
     wrong = {}
     for row in rows:
         expected = row["expected"]
         optional = tuple(name for name in ("refusal", "block_reason") if name in expected)
-        if different := harness.diff_wire(expected, told(answer_to(row)), fields + optional):
+        if different := harness.diff_wire(expected, as_row(answer_to(row)), fields + optional):
             wrong[row["id"]] = different
     return wrong
 
 
-def test_every_recorded_whole_reply_is_read_as_it_was_meant(harness, rows, say):
+def test_recorded_whole_replies_are_decoded_as_expected(harness, rows, say):
     whole = [row for row in rows if not row["streaming"] and row["response"]["status"] == 200]
     whole = [row for row in whole if isinstance(as_json(row["response"]["body"]), dict)]
 
@@ -117,7 +117,7 @@ def test_every_recorded_whole_reply_is_read_as_it_was_meant(harness, rows, say):
     say(f"wire.jsonl: {len(whole)} whole replies checked")
 
 
-def test_every_recorded_refusal_says_what_to_do_and_keeps_the_servers_words(harness, rows, say):
+def test_recorded_refusals_give_a_hint_and_keep_the_servers_message(harness, rows, say):
     refused = [row for row in rows if row["response"]["status"] != 200]
 
     def answer_to(row):
@@ -130,7 +130,7 @@ def test_every_recorded_refusal_says_what_to_do_and_keeps_the_servers_words(harn
 
 
 @pytest.mark.parametrize("cut", CUTS)
-def test_every_recorded_stream_is_read_as_it_was_meant_however_it_is_cut(harness, rows, say, cut):
+def test_recorded_streams_are_decoded_as_expected_however_they_are_split(harness, rows, say, cut):
     streams = [row for row in rows if row["streaming"]]
 
     def answer_to(row):
@@ -142,7 +142,7 @@ def test_every_recorded_stream_is_read_as_it_was_meant_however_it_is_cut(harness
     say(f"wire.jsonl: {len(streams)} streams checked, cut: {cut}")
 
 
-def test_a_recorded_stream_gives_equal_responses_however_it_is_cut(harness, rows):
+def test_a_recorded_stream_gives_equal_responses_however_it_is_split(harness, rows):
     for row in (row for row in rows if row["streaming"] and "error" not in row["expected"]):
         body, wire = row["response"]["body"].encode(), WIRES[row["provider"]]
         whole = read_stream(wire, [body])
@@ -152,35 +152,37 @@ def test_a_recorded_stream_gives_equal_responses_however_it_is_cut(harness, rows
 
 
 def sent_back(row, body):
-    """What was in the reply of what must go back, and what goes back of it."""
+    """Return the parts of a reply that must be sent back, and the parts that are sent back."""
     message = WIRES[row["provider"]].decode(body).message
     encoded = WIRES[row["provider"]].encode(ChatRequest("m", (message,)))
     if row["provider"] == "anthropic":
         (sent,) = encoded["messages"] or [{"content": []}]
         plain = isinstance(sent["content"], str)
-        came = [
+        received_blocks = [
             block for block in body["content"] if block.get("text", "-").strip()
-        ]  # it refuses blanks
-        return came, [{"type": "text", "text": sent["content"]}] if plain else sent["content"]
+        ]  # Anthropic rejects blank texts
+        return received_blocks, [{"type": "text", "text": sent["content"]}] if plain else sent[
+            "content"
+        ]
     if row["provider"] == "gemini":
-        said = [candidate.get("content") or {} for candidate in body.get("candidates") or [{}]]
+        received = [candidate.get("content") or {} for candidate in body.get("candidates") or [{}]]
         (sent,) = encoded["contents"] or [{"parts": []}]
-        return said[0].get("parts") or [], sent["parts"]
-    said, (sent,) = body["choices"][0]["message"], encoded["messages"]
+        return received[0].get("parts") or [], sent["parts"]
+    received, (sent,) = body["choices"][0]["message"], encoded["messages"]
     return [
         {name: each.get(name) for name in ("reasoning_details", "extra_content")}
-        for each in (said, sent)
+        for each in (received, sent)
     ]
 
 
-def test_blocks_parts_and_signatures_of_a_recorded_reply_go_back_as_they_came(rows, say):
+def test_blocks_parts_and_signatures_of_a_recorded_reply_are_sent_back_unchanged(rows, say):
     checked = 0
     for row in rows:
         body = as_json(row["response"]["body"])
         if row["streaming"] or "error" in row["expected"] or not isinstance(body, dict):
             continue
-        came, goes = sent_back(row, body)
-        assert goes == came, row["id"]
+        received_blocks, goes = sent_back(row, body)
+        assert goes == received_blocks, row["id"]
         checked += 1
     assert checked > 500
     say(f"wire.jsonl: {checked} replies sent back")

@@ -86,7 +86,7 @@ async def session(messages, model, *, window=THOUSAND, store=None, **policy):
 # ---------------------------------------------------------------------------------------
 
 
-async def test_below_the_threshold_no_model_is_asked():
+async def test_below_the_threshold_the_model_is_not_called():
     engine, reported = await session(questions(7), never)
     assert await engine.messages_for_request("s") == questions(7)
     assert reported == []
@@ -161,14 +161,14 @@ async def test_a_window_without_a_known_limit_is_never_compacted(window):
     assert reported == []
 
 
-async def test_explaining_or_asking_without_a_summary_does_not_compact():
+async def test_explaining_a_request_or_excluding_the_summary_does_not_compact():
     engine, _ = await session(questions(20), never)
     await engine.explain("s")
     sent = await engine.messages_for_request("s", include_summary=False)
     assert sent == questions(10, 20)
 
 
-async def test_a_pinned_message_is_sent_behind_the_summary_that_replaced_it():
+async def test_a_pinned_message_is_sent_after_the_summary_that_replaced_it():
     engine, _ = await session(questions(8), Model(SHORT))
     sent = await engine.transcript("s").for_request(pinned=question(0))
     assert sent == [summarized(), question(0), *questions(3, 8)]
@@ -292,7 +292,7 @@ def exchange(*ids, answered=()):
 
 
 @pytest.mark.parametrize("answered", [[], ["b"]])
-async def test_an_exchange_with_an_open_call_and_the_messages_behind_it_are_not_summarized(
+async def test_an_exchange_with_an_open_call_and_the_messages_after_it_are_not_summarized(
     answered,
 ):
     opened = exchange("a", "b", answered=answered)
@@ -320,7 +320,7 @@ async def test_while_the_oldest_exchange_has_an_open_call_nothing_is_summarized(
 # ---------------------------------------------------------------------------------------
 
 
-async def test_of_several_requests_at_once_one_compacts_and_all_send_the_summary(store):
+async def test_one_of_several_concurrent_requests_compacts_and_all_send_the_summary(store):
     model = Model(SHORT)
     engine, reported = await session(questions(8), model, store=store)
     requests = (engine.messages_for_request("s") for _ in range(5))
@@ -328,7 +328,7 @@ async def test_of_several_requests_at_once_one_compacts_and_all_send_the_summary
     assert (model.requests, len(reported)) == (1, 1)
 
 
-async def test_of_several_requests_at_once_one_reports_the_failure():
+async def test_one_of_several_concurrent_requests_reports_the_failure():
     model = Model(RuntimeError("down"))
     engine, reported = await session(questions(8), model)
     requests = (engine.messages_for_request("s") for _ in range(5))
@@ -392,7 +392,7 @@ def test_a_percentage_is_not_a_part_of_a_window(wrong):
         CompactionPolicy(never, **wrong)
 
 
-async def test_a_chat_that_is_no_function_is_named_at_once():
+async def test_a_chat_that_is_not_a_function_is_rejected():
     text = r"^chat must be a function such as gateway\.chat, not ContextEngine\.$"
     with pytest.raises(TypeError, match=text):
         CompactionPolicy(ContextEngine())

@@ -26,47 +26,48 @@ SHORT = "They met."
 
 class Letters:
     def __init__(self):
-        self.asked = Counter()
+        self.counted = Counter()
 
     def count(self, text):
-        self.asked[text] += 1
+        self.counted[text] += 1
         return len(text)
 
 
 class Model:
-    """Replies in turn, the last reply again and again; remembers what it was asked.
+    """Returns the replies in turn, repeats the last one, and records the requests.
 
-    The first time, it does something in the meantime.
+    The first request runs `meanwhile`.
     """
 
     def __init__(self, *replies, meanwhile=None):
         self.replies = list(replies)
-        self.asked = []
+        self.requests = []
         self.meanwhile = meanwhile
 
     async def __call__(self, messages):
-        self.asked.append(messages)
+        self.requests.append(messages)
         reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
         meanwhile, self.meanwhile = self.meanwhile, None
         if meanwhile:
             await meanwhile()
         if isinstance(reply, BaseException):
             raise reply
-        return said(reply) if isinstance(reply, str) else reply
+        return response(reply) if isinstance(reply, str) else reply
 
 
-def said(text, finish_reason="stop"):
+def response(text, finish_reason="stop"):
     return ChatResponse(Message.assistant(text), finish_reason)
 
 
-def told(summary):
+def summary_message(summary):
     return Message.system(
         f"Summary of the conversation before the messages that follow:\n{summary}"
     )
 
 
-async def never(messages):
-    pytest.fail("no model should be asked")  # no Exception, which would be taken for the model's
+async def forbidden_model(messages):
+    # pytest.fail raises no Exception, which would count as a failure of the model.
+    pytest.fail("the model must not be called")
 
 
 async def session(messages, window=None, store=None):
@@ -77,22 +78,22 @@ async def session(messages, window=None, store=None):
     return engine
 
 
-def talk(number):
-    """A question that takes 100 tokens."""
+def question(number):
+    """A question of 100 tokens."""
     return Message.user(f"{number:03} ".ljust(96, "x"))
 
 
-def lines(asked):
-    """The messages that a model was given to summarize, and its notes on those before."""
-    (system, user) = asked
+def lines(request):
+    """The summary so far in a request, and the messages to summarize."""
+    (system, user) = request
     assert system.role == "system"
     assert user.role == "user"
     before, _, record = user.text.partition("The messages:\n")
     return before, [json.loads(line) for line in record.split("\n")]
 
 
-def numbers(*asked):
-    return [int(line["content"][:3]) for each in asked for line in lines(each)[1]]
+def numbers(*requests):
+    return [int(line["content"][:3]) for each in requests for line in lines(each)[1]]
 
 
 def texts(messages):
@@ -101,45 +102,45 @@ def texts(messages):
 
 THOUSAND = KeepSystemAndRecent(max_tokens=1000)
 
-# ---- when
+# ---- threshold
 # ------------------------------------------------------------------------------------------------
 
 
-async def test_below_the_mark_no_model_is_asked():
-    engine = await session(map(talk, range(9)), THOUSAND)
-    compaction = await engine.compact("s", never)
+async def test_below_the_threshold_the_model_is_not_called():
+    engine = await session(map(question, range(9)), THOUSAND)
+    compaction = await engine.compact("s", forbidden_model)
     assert (compaction.done, compaction.fill) == (False, 0.9)
     assert compaction.reason == "The window is 90% full; it is compacted at 100%."
-    assert not (await engine.compact("s", never, at=0.91)).done
+    assert not (await engine.compact("s", forbidden_model, at=0.91)).done
     assert (await engine.store.info("s")).records == 9
 
 
 @pytest.mark.parametrize(("messages", "at"), [(9, 0.9), (10, 1.0), (15, 1.5), (1, 0)])
-async def test_from_the_mark_on_it_acts(messages, at):
-    engine = await session([*map(talk, range(messages)), talk(99)][-messages:], THOUSAND)
+async def test_from_the_threshold_on_messages_are_summarized(messages, at):
+    engine = await session([*map(question, range(messages)), question(99)][-messages:], THOUSAND)
     compaction = await engine.compact("s", Model(SHORT), at=at, to=0)
     assert compaction.fill == messages / 10
     assert compaction.done == (messages > 1)
 
 
 @pytest.mark.parametrize(("to", "kept"), [(1, 10), (0.8, 8), (0.5, 5), (0.19, 1), (0, 1)])
-async def test_the_newest_messages_stay_as_far_as_they_fill_a_part_of_the_window(to, kept):
-    engine = await session(map(talk, range(20)), THOUSAND)
+async def test_the_newest_messages_stay_if_they_fit_into_the_target_part_of_the_window(to, kept):
+    engine = await session(map(question, range(20)), THOUSAND)
     model = Model(SHORT)
     compaction = await engine.compact("s", model, to=to)
     assert (compaction.done, compaction.summarized) == (True, 20 - kept)
-    assert numbers(*model.asked) == list(range(20 - kept))
+    assert numbers(*model.requests) == list(range(20 - kept))
 
 
-async def test_the_reserve_fills_the_window_too():
-    engine = await session(map(talk, range(6)), THOUSAND)
-    assert not (await engine.compact("s", never, reserve_tokens=399)).done
+async def test_the_reserve_counts_towards_the_fill():
+    engine = await session(map(question, range(6)), THOUSAND)
+    assert not (await engine.compact("s", forbidden_model, reserve_tokens=399)).done
     compaction = await engine.compact("s", Model(SHORT), reserve_tokens=400)
     assert (compaction.fill, compaction.summarized) == (1.0, 5)
 
 
-async def test_what_the_server_was_found_to_count_fills_the_window():
-    engine = await session(map(talk, range(6)), THOUSAND)
+async def test_reported_usage_scales_the_fill():
+    engine = await session(map(question, range(6)), THOUSAND)
     await engine.messages_for_request("s")
     engine.report_usage("s", Usage(input_tokens=1200))
     compaction = await engine.compact("s", Model(SHORT))
@@ -148,104 +149,113 @@ async def test_what_the_server_was_found_to_count_fills_the_window():
 
 
 @pytest.mark.parametrize("wrong", [{"at": -0.1}, {"to": -0.1}, {"to": 1.1}])
-async def test_what_is_no_part_of_a_window_is_refused(wrong):
+async def test_a_threshold_or_target_outside_its_range_is_rejected(wrong):
     engine = await session([])
     with pytest.raises(ValueError, match=r"both are parts of the window: 0\.8 is four fifths"):
-        await engine.compact("s", never, **wrong)
+        await engine.compact("s", forbidden_model, **wrong)
 
 
-async def test_an_unknown_session_is_named():
+async def test_compacting_an_unknown_session_raises_an_error():
     with pytest.raises(SessionNotFound):
-        await ContextEngine().compact("s", never)
+        await ContextEngine().compact("s", forbidden_model)
 
 
-async def test_a_newest_exchange_that_fits_no_window_is_an_error():
-    engine = await session([talk(1), talk(2)], KeepSystemAndRecent(max_tokens=99))
+async def test_a_newest_exchange_that_does_not_fit_into_the_window_is_an_error():
+    engine = await session([question(1), question(2)], KeepSystemAndRecent(max_tokens=99))
     with pytest.raises(WindowTooSmall):
-        await engine.compact("s", never)
+        await engine.compact("s", forbidden_model)
 
 
-@pytest.mark.parametrize("messages", [[], [SYSTEM], [talk(1)], [SYSTEM, talk(1)]])
-async def test_where_nothing_is_old_nothing_is_done(messages):
+@pytest.mark.parametrize("messages", [[], [SYSTEM], [question(1)], [SYSTEM, question(1)]])
+async def test_without_old_messages_compaction_does_nothing(messages):
     for window in (None, KeepSystemAndRecent(max_tokens=120), KeepSystemAndRecent(max_messages=1)):
         engine = await session(messages, window)
-        compaction = await engine.compact("s", never, at=0)
+        compaction = await engine.compact("s", forbidden_model, at=0)
         assert (compaction.done, compaction.reason) == (
             False,
             "All messages belong to the newest part.",
         )
 
 
-# ---- what
+# ---- selection of messages
 # ------------------------------------------------------------------------------------------------
 
 
-async def test_the_history_stays_whole_and_the_next_request_holds_the_summary_and_the_newest():
-    messages = [SYSTEM, *map(talk, range(20))]
+async def test_compaction_keeps_the_history_and_sends_the_summary_with_the_newest_messages():
+    messages = [SYSTEM, *map(question, range(20))]
     engine = await session(messages, THOUSAND)
     compaction = await engine.compact("s", Model(SHORT))
     assert compaction.reason == "16 messages were summarized."
     assert (compaction.summarized, compaction.error) == (16, None)
     history = await engine.history("s")
     assert history.messages == tuple(messages)
-    assert await engine.messages_for_request("s") == [SYSTEM, told(SHORT), *messages[17:]]
+    assert await engine.messages_for_request("s") == [
+        SYSTEM,
+        summary_message(SHORT),
+        *messages[17:],
+    ]
     assert await engine.get_summary("s") == SHORT
-    assert not (await engine.compact("s", never)).done
+    assert not (await engine.compact("s", forbidden_model)).done
 
 
-async def test_system_messages_are_not_summarized_wherever_they_stand():
+async def test_system_messages_are_never_summarized():
     kind = Message.system("be kind")
-    engine = await session([SYSTEM, *map(talk, range(5)), kind, *map(talk, range(5, 20))], THOUSAND)
+    engine = await session(
+        [SYSTEM, *map(question, range(5)), kind, *map(question, range(5, 20))], THOUSAND
+    )
     model = Model(SHORT)
     await engine.compact("s", model)
-    assert numbers(*model.asked) == list(range(16))
-    assert (await engine.messages_for_request("s"))[:3] == [SYSTEM, kind, told(SHORT)]
+    assert numbers(*model.requests) == list(range(16))
+    assert (await engine.messages_for_request("s"))[:3] == [SYSTEM, kind, summary_message(SHORT)]
 
 
-async def test_a_call_goes_with_its_results_and_a_reply_with_its_question():
+async def test_calls_stay_with_their_results_and_replies_with_their_questions():
     calls = Message.assistant("", [ToolCall("a", "f", "x" * 40), ToolCall("b", "f", "x" * 40)])
     results = [Message.tool("x" * 90, "a"), Message.tool("x" * 90, "b")]
-    messages = [*map(talk, range(8)), calls, *results, Message.assistant("x" * 90), talk(8)]
+    messages = [*map(question, range(8)), calls, *results, Message.assistant("x" * 90), question(8)]
     for to, left in ((0.4, messages[-1:]), (0.499, messages[8:]), (0.61, messages[7:])):
         engine = await session(messages, THOUSAND)
         await engine.compact("s", Model(SHORT), to=to)
         assert (await engine.messages_for_request("s"))[1:] == left
 
 
-async def test_a_conversation_that_begins_with_a_reply_and_fits_is_left_alone():
-    engine = await session([Message.assistant("x" * 96), *map(talk, range(3))], THOUSAND)
-    assert not (await engine.compact("s", never, at=0.1, to=0.9)).done
+async def test_a_first_reply_without_a_question_is_not_summarized_if_everything_fits():
+    engine = await session([Message.assistant("x" * 96), *map(question, range(3))], THOUSAND)
+    assert not (await engine.compact("s", forbidden_model, at=0.1, to=0.9)).done
 
 
-# ---- again and again
+# ---- repeated compaction
 # -------------------------------------------------------------------------------------
 
 
-async def test_the_second_summary_is_made_of_the_first_and_of_what_came_since():
-    engine = await session(map(talk, range(20)), THOUSAND)
+async def test_the_second_summary_is_based_on_the_first_and_the_messages_after_it():
+    engine = await session(map(question, range(20)), THOUSAND)
     await engine.compact("s", Model("They met."))
     for number in range(20, 30):
-        await engine.add_message("s", talk(number))
+        await engine.add_message("s", question(number))
     model = Model("They met and parted.")
     compaction = await engine.compact("s", model)
-    before, record = lines(model.asked[0])
+    before, record = lines(model.requests[0])
     assert before == "Your summary so far:\nThey met.\n\n"
-    assert record[0]["content"] == talk(15).text
-    assert numbers(*model.asked) == list(range(15, 26))
+    assert record[0]["content"] == question(15).text
+    assert numbers(*model.requests) == list(range(15, 26))
     assert compaction.summarized == 26 - 15
-    kept = [talk(number) for number in range(26, 30)]
-    assert await engine.messages_for_request("s") == [told("They met and parted."), *kept]
+    kept = [question(number) for number in range(26, 30)]
+    assert await engine.messages_for_request("s") == [
+        summary_message("They met and parted."),
+        *kept,
+    ]
     assert len(await engine.history("s")) == 30
 
 
-async def test_a_long_old_part_goes_in_pieces_that_each_fit_half_of_the_window():
-    engine = await session(map(talk, range(30)), THOUSAND)
+async def test_old_messages_are_summarized_in_pieces_of_at_most_half_a_window():
+    engine = await session(map(question, range(30)), THOUSAND)
     replies = [f"summary {number}" for number in range(20)]
     model = Model(*replies)
     assert (await engine.compact("s", model, to=0)).done
-    pieces = [lines(asked) for asked in model.asked]
+    pieces = [lines(request) for request in model.requests]
     assert [int(each["content"][:3]) for _, piece in pieces for each in piece] == list(range(29))
-    sizes = [len(asked[1].text.partition("The messages:\n")[2]) for asked in model.asked]
+    sizes = [len(request[1].text.partition("The messages:\n")[2]) for request in model.requests]
     assert all(500 / 2 < size <= 500 for size in sizes[:-1])
     assert pieces[0][0] == ""
     assert [before for before, _ in pieces[1:]] == [
@@ -254,13 +264,13 @@ async def test_a_long_old_part_goes_in_pieces_that_each_fit_half_of_the_window()
     assert await engine.get_summary("s") == replies[len(pieces) - 1]
 
 
-async def test_pieces_are_smaller_where_the_server_counts_more():
-    engine = await session(map(talk, range(8)), THOUSAND)
+async def test_pieces_are_smaller_if_the_server_counts_more_tokens():
+    engine = await session(map(question, range(8)), THOUSAND)
     await engine.messages_for_request("s")
     engine.report_usage("s", Usage(input_tokens=1600))
     model = Model("ok")
     await engine.compact("s", model)
-    assert {len(piece) for piece in map(numbers, model.asked)} == {1}
+    assert {len(piece) for piece in map(numbers, model.requests)} == {1}
 
 
 # ---- the model fails
@@ -273,15 +283,21 @@ async def test_pieces_are_smaller_where_the_server_counts_more():
         (RuntimeError("no network"), "The model failed: no network"),
         ("", "The model failed: The model's summary was empty."),
         (" \n", "The model failed: The model's summary was empty."),
-        (said("They", "length"), "The model failed: The model's summary ended with 'length'."),
-        (said("I can't", "refusal"), "The model failed: The model's summary ended with 'refusal'."),
+        (response("They", "length"), "The model failed: The model's summary ended with 'length'."),
         (
-            said("They", "tool_calls"),
+            response("I can't", "refusal"),
+            "The model failed: The model's summary ended with 'refusal'.",
+        ),
+        (
+            response("They", "tool_calls"),
             "The model failed: The model's summary ended with 'tool_calls'.",
         ),
-        (said("They", "pause"), "The model failed: The model's summary ended with 'pause'."),
-        (said("They", "error"), "The model failed: The model's summary ended with 'error'."),
-        (SimpleNamespace(), "The model failed: A chat function must be async and return a ChatResponse"),
+        (response("They", "pause"), "The model failed: The model's summary ended with 'pause'."),
+        (response("They", "error"), "The model failed: The model's summary ended with 'error'."),
+        (
+            SimpleNamespace(),
+            "The model failed: A chat function must be async and return a ChatResponse",
+        ),
         (
             SimpleNamespace(finish_reason="stop", content=None),
             "The model failed: A chat function must be async",
@@ -290,13 +306,13 @@ async def test_pieces_are_smaller_where_the_server_counts_more():
     ],
 )
 @pytest.mark.parametrize("after", [0, 2])
-async def test_if_the_model_fails_nothing_changes_and_the_reason_is_said(reply, reason, after):
-    engine = await session(map(talk, range(20)), THOUSAND)
+async def test_a_model_failure_changes_nothing_and_is_returned_as_the_reason(reply, reason, after):
+    engine = await session(map(question, range(20)), THOUSAND)
     await engine.set_summary("s", "before")
     sent, length = await engine.messages_for_request("s"), (await engine.store.info("s")).records
     model = Model(*["ok"] * after, reply)
     compaction = await engine.compact("s", model)
-    assert len(model.asked) == after + 1
+    assert len(model.requests) == after + 1
     assert compaction.reason.startswith(reason)
     assert (compaction.done, compaction.summarized) == (False, 0)
     assert isinstance(compaction.error, Exception)
@@ -304,14 +320,14 @@ async def test_if_the_model_fails_nothing_changes_and_the_reason_is_said(reply, 
     assert (await engine.store.info("s")).records == length
 
 
-async def test_a_model_that_does_not_say_why_it_stopped_is_believed():
-    engine = await session(map(talk, range(20)), THOUSAND)
-    assert (await engine.compact("s", Model(said(" They met.\n", "unknown")))).done
+async def test_a_summary_with_an_unknown_finish_reason_is_accepted():
+    engine = await session(map(question, range(20)), THOUSAND)
+    assert (await engine.compact("s", Model(response(" They met.\n", "unknown")))).done
     assert await engine.get_summary("s") == "They met."
 
 
-async def test_a_compaction_that_is_cancelled_changes_nothing():
-    engine = await session(map(talk, range(20)), THOUSAND)
+async def test_a_cancelled_compaction_changes_nothing():
+    engine = await session(map(question, range(20)), THOUSAND)
     started = asyncio.Event()
 
     async def slow(messages):
@@ -327,13 +343,14 @@ async def test_a_compaction_that_is_cancelled_changes_nothing():
     assert (await engine.compact("s", Model(SHORT))).done
 
 
-# ---- a summary that would do harm
+# ---- summaries that are rejected
 # ------------------------------------------------------------------------
 
 
-async def test_a_summary_that_is_longer_than_what_it_stands_for_is_not_kept():
-    engine = await session(map(talk, range(6)), KeepSystemAndRecent(max_tokens=600))
-    budget = 300 - 4 - len(told("").text)  # three questions, and what a message takes
+async def test_a_summary_that_is_longer_than_the_replaced_messages_is_rejected():
+    engine = await session(map(question, range(6)), KeepSystemAndRecent(max_tokens=600))
+    # Three questions, minus the overhead of a message.
+    budget = 300 - 4 - len(summary_message("").text)
     compaction = await engine.compact("s", Model("x" * budget))
     assert (compaction.done, compaction.error) == (False, None)
     assert compaction.reason == "The summary is longer than the messages that it would replace."
@@ -341,79 +358,83 @@ async def test_a_summary_that_is_longer_than_what_it_stands_for_is_not_kept():
     assert (await engine.compact("s", Model("x" * (budget - 1)))).done
 
 
-async def test_the_summary_before_counts_among_what_a_summary_stands_for():
-    engine = await session(map(talk, range(6)), KeepSystemAndRecent(max_tokens=600))
+async def test_the_previous_summary_counts_as_replaced_text():
+    engine = await session(map(question, range(6)), KeepSystemAndRecent(max_tokens=600))
     await engine.set_summary("s", "x" * 100)
     assert (await engine.compact("s", Model("x" * 400))).done
 
 
-async def test_a_summary_that_leaves_the_newest_exchange_no_room_is_not_kept():
-    engine = await session(map(talk, range(20)), KeepSystemAndRecent(max_tokens=400))
+async def test_a_summary_that_leaves_no_room_for_the_newest_exchange_is_rejected():
+    engine = await session(map(question, range(20)), KeepSystemAndRecent(max_tokens=400))
     compaction = await engine.compact("s", Model("x" * 300))
     assert (compaction.done, compaction.error) == (False, None)
     assert compaction.reason == "The newest exchange would not fit beside the summary."
     assert texts(await engine.messages_for_request("s")) == ["016", "017", "018", "019"]
 
 
-async def test_where_messages_are_counted_a_long_summary_of_short_ones_is_kept():
+async def test_a_window_that_counts_messages_accepts_a_summary_longer_than_the_messages():
     engine = await session([Message.user("hi")] * 6, KeepSystemAndRecent(max_messages=4))
     assert (await engine.compact("s", Model("They said hi " * 10))).summarized == 4
 
 
-async def test_a_summary_that_would_take_the_only_place_is_not_kept():
-    engine = await session([SYSTEM, *map(talk, range(6))], DropOldest(max_messages=2))
+async def test_a_summary_that_uses_the_only_message_of_the_window_is_rejected():
+    engine = await session([SYSTEM, *map(question, range(6))], DropOldest(max_messages=2))
     compaction = await engine.compact("s", Model(SHORT))
     assert compaction.reason == "The newest exchange would not fit beside the summary."
-    assert await engine.messages_for_request("s") == [SYSTEM, talk(5)]
+    assert await engine.messages_for_request("s") == [SYSTEM, question(5)]
 
 
-# ---- in the meantime
+# ---- concurrent changes
 # -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "record",
-    [MessageRecord(talk(99)), VariableRecord(1), CallFinishedRecord("a", "completed")],
+    [MessageRecord(question(99)), VariableRecord(1), CallFinishedRecord("a", "completed")],
     ids=lambda record: record.kind,
 )
-async def test_what_is_added_while_the_model_works_is_kept(record):
-    engine = await session(map(talk, range(20)), THOUSAND)
+async def test_records_that_are_appended_while_the_model_runs_are_kept(record):
+    engine = await session(map(question, range(20)), THOUSAND)
 
     async def meanwhile():
         await engine.store.append("s", record)
 
     assert (await engine.compact("s", Model(SHORT, meanwhile=meanwhile))).done
     new = [record.message] if isinstance(record, MessageRecord) else []
-    kept = [talk(number) for number in range(15, 20)]
-    assert await engine.messages_for_request("s") == [told(SHORT), *kept, *new]
+    kept = [question(number) for number in range(15, 20)]
+    assert await engine.messages_for_request("s") == [summary_message(SHORT), *kept, *new]
 
 
-async def test_messages_that_come_between_the_look_and_the_writing_are_kept():
+async def test_messages_that_are_appended_just_before_the_summary_is_written_are_kept():
     from stage1_context import MemoryStore
 
     class Busy(MemoryStore):
-        left = 3
+        conflicts = 3
 
         async def append(self, session_id, *records, expected=None):
-            if expected is not None and self.left:
-                self.left -= 1
-                await super().append(session_id, MessageRecord(talk(99)))
+            if expected is not None and self.conflicts:
+                self.conflicts -= 1
+                await super().append(session_id, MessageRecord(question(99)))
             return await super().append(session_id, *records, expected=expected)
 
-    engine = await session(map(talk, range(12)), THOUSAND, Busy())
+    engine = await session(map(question, range(12)), THOUSAND, Busy())
     assert (await engine.compact("s", Model("ok"), to=0.2)).done
-    assert (await engine.messages_for_request("s"))[1:] == [talk(10), talk(11), *[talk(99)] * 3]
+    assert (await engine.messages_for_request("s"))[1:] == [
+        question(10),
+        question(11),
+        *[question(99)] * 3,
+    ]
 
 
-async def test_a_session_that_is_begun_anew_while_the_model_works_gets_no_summary_of_the_old_one():
-    engine = await session(map(talk, range(20)), THOUSAND)
+async def test_a_session_that_is_recreated_while_the_model_runs_gets_no_summary():
+    engine = await session(map(question, range(20)), THOUSAND)
 
-    async def begun_anew():
+    async def recreate():
         await engine.delete_session("s")
         await engine.create_session("s")
         await engine.add_message("s", Message.user("hello"))
 
-    compaction = await engine.compact("s", Model("The secret is 1234.", meanwhile=begun_anew))
+    compaction = await engine.compact("s", Model("The secret is 1234.", meanwhile=recreate))
     assert (compaction.done, compaction.reason) == (
         False,
         "The session was deleted and created anew meanwhile.",
@@ -421,15 +442,15 @@ async def test_a_session_that_is_begun_anew_while_the_model_works_gets_no_summar
     assert await engine.messages_for_request("s") == [Message.user("hello")]
 
 
-async def test_a_variable_at_the_end_of_the_journal_does_no_harm():
-    engine = await session(map(talk, range(20)), THOUSAND)
+async def test_a_variable_at_the_end_of_the_journal_does_not_prevent_a_compaction():
+    engine = await session(map(question, range(20)), THOUSAND)
     await engine.variables.put("s", "x")
     assert (await engine.compact("s", Model("ok"))).done
 
 
 @pytest.mark.parametrize("first", ["", "they greeted"])
-async def test_of_two_compactions_at_once_the_one_that_is_ready_first_counts(first):
-    engine = await session(map(talk, range(12)), THOUSAND)
+async def test_of_two_concurrent_compactions_the_first_to_finish_counts(first):
+    engine = await session(map(question, range(12)), THOUSAND)
     await engine.set_summary("s", first)
 
     async def meanwhile():
@@ -447,16 +468,16 @@ async def test_of_two_compactions_at_once_the_one_that_is_ready_first_counts(fir
 
 
 class EveryOther:
-    """A window of somebody's own."""
+    """A custom window."""
 
     def select(self, system, rest, budget, /):
         return [*system, *rest[::2]]
 
 
-async def test_a_window_of_messages_is_full_of_messages():
-    engine = await session([SYSTEM, *map(talk, range(9))], KeepSystemAndRecent(max_messages=10))
-    assert not (await engine.compact("s", never)).done
-    await engine.add_message("s", talk(9))
+async def test_a_window_with_max_messages_is_filled_by_messages():
+    engine = await session([SYSTEM, *map(question, range(9))], KeepSystemAndRecent(max_messages=10))
+    assert not (await engine.compact("s", forbidden_model)).done
+    await engine.add_message("s", question(9))
     compaction = await engine.compact("s", Model(SHORT))
     assert (compaction.done, compaction.fill, compaction.summarized) == (True, 1.0, 5)
 
@@ -465,16 +486,16 @@ async def test_a_window_of_messages_is_full_of_messages():
     "window", [None, DropOldest(), EveryOther()], ids=["none", "no limit", "custom"]
 )
 @pytest.mark.parametrize("input_tokens", [None, 1001])
-async def test_without_a_limit_the_conversation_is_taken_to_fill_its_window(window, input_tokens):
-    engine = await session(map(talk, range(11)), window)
+async def test_without_a_limit_the_conversation_counts_as_a_full_window(window, input_tokens):
+    engine = await session(map(question, range(11)), window)
     await engine.messages_for_request("s")
     engine.report_usage("s", Usage(input_tokens=input_tokens))
     compaction = await engine.compact("s", Model(SHORT))
     assert (compaction.done, compaction.fill, compaction.summarized) == (True, 1.0, 6)
 
 
-async def test_compaction_works_on_a_file_and_lasts(tmp_path):
-    engine = await session(map(talk, range(20)), THOUSAND, SqliteStore(tmp_path / "s.db"))
+async def test_a_compaction_of_a_session_in_a_file_is_persistent(tmp_path):
+    engine = await session(map(question, range(20)), THOUSAND, SqliteStore(tmp_path / "s.db"))
     assert (await engine.compact("s", Model(SHORT))).done
     sent = await engine.messages_for_request("s")
     await engine.aclose()
@@ -482,7 +503,7 @@ async def test_compaction_works_on_a_file_and_lasts(tmp_path):
         assert (
             await engine.messages_for_request("s")
             == sent
-            == [told(SHORT), *map(talk, range(15, 20))]
+            == [summary_message(SHORT), *map(question, range(15, 20))]
         )
         assert len(await engine.history("s")) == 20
 
@@ -496,7 +517,7 @@ async def test_compaction_works_on_a_file_and_lasts(tmp_path):
     st.floats(0, 1),
     st.integers(0, 100),
 )
-async def test_after_a_compaction_the_next_request_fits_and_holds_the_summary(
+async def test_after_a_compaction_the_next_request_fits_and_contains_the_summary(
     drawn, max_tokens, max_messages, to, length
 ):
     messages = []
@@ -518,7 +539,7 @@ async def test_after_a_compaction_the_next_request_fits_and_holds_the_summary(
     if not compaction.done:
         assert sent == before
         return
-    assert sent[0] == told("y" * length or "y")
+    assert sent[0] == summary_message("y" * length or "y")
     tokens = sum(4 + len(each.text) + 7 * len(each.tool_calls) for each in sent)
     assert tokens <= max_tokens
     kept = sent[1:]

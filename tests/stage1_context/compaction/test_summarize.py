@@ -23,21 +23,21 @@ class Letters:
 
 
 class Model:
-    """Says the number of its request, and remembers what it was asked."""
+    """Replies with the number of the request, and records the requests."""
 
     def __init__(self, reply=None, finish_reason="stop"):
         self.reply = reply
         self.finish_reason = finish_reason
-        self.asked = []
+        self.requests = []
 
     async def __call__(self, messages):
-        self.asked.append([(each.role, each.text) for each in messages])
-        text = f"summary {len(self.asked)}" if self.reply is None else self.reply
+        self.requests.append([(each.role, each.text) for each in messages])
+        text = f"summary {len(self.requests)}" if self.reply is None else self.reply
         return ChatResponse(Message.assistant(text), self.finish_reason)
 
     def lines(self, number=0):
-        """The messages of a request, as the lines say them, and what stands before them."""
-        before, _, record = self.asked[number][1][1].partition("The messages:\n")
+        """The text before the JSON lines of a request, and the parsed lines."""
+        before, _, record = self.requests[number][1][1].partition("The messages:\n")
         return before, [json.loads(line) for line in record.split("\n")]
 
 
@@ -45,16 +45,16 @@ async def summarized(*messages, model, so_far="", most=10_000):
     return await summarize(model, so_far, messages, Letters(), most)
 
 
-async def test_a_model_is_told_what_to_do_by_a_system_message_and_given_a_record():
+async def test_a_model_gets_instructions_as_a_system_message_and_the_messages_as_lines():
     model = Model()
     assert await summarized(Message.user("hi"), model=model) == "summary 1"
-    (system, task), (user, record) = model.asked[0]
+    (system, task), (user, record) = model.requests[0]
     assert (system, user) == ("system", "user")
     assert task.startswith("Summarize the old part of a conversation")
     assert record == 'The messages:\n{"role": "user", "content": "hi"}'
 
 
-async def test_messages_are_json_lines_with_calls_and_without_thoughts_and_pictures():
+async def test_messages_are_json_lines_with_calls_and_without_thinking_and_images():
     model = Model()
     parts = (
         TextPart("see"),
@@ -63,8 +63,8 @@ async def test_messages_are_json_lines_with_calls_and_without_thoughts_and_pictu
         JsonPart({"a": [1]}),
     )
     call = ToolCall("a", "f", '{"x": 1}')
-    said = Message.assistant("I look", [call], raw_text="raw")
-    await summarized(Message.user(parts), said, Message.tool("done", "a"), model=model)
+    reply = Message.assistant("I look", [call], raw_text="raw")
+    await summarized(Message.user(parts), reply, Message.tool("done", "a"), model=model)
     asked = {"id": "a", "name": "f", "arguments": '{"x": 1}'}
     assert model.lines() == (
         "",
@@ -87,29 +87,30 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-async def test_no_message_can_break_out_of_its_line(hostile):
+async def test_a_hostile_message_cannot_break_out_of_its_line(hostile):
     model = Model()
     call = Message.assistant(hostile, [ToolCall(hostile, hostile, hostile)])
     await summarized(Message.user(hostile), call, Message.tool(hostile, hostile), model=model)
-    record = model.asked[0][1][1].partition("The messages:\n")[2]
+    record = model.requests[0][1][1].partition("The messages:\n")[2]
     assert len(record.splitlines()) == len(record.split("\n")) == 3
     assert [json.loads(line)["content"] for line in record.splitlines()] == [hostile] * 3
 
 
 @given(st.lists(st.text(), min_size=1, max_size=5))
-async def test_whatever_is_said_comes_back_from_its_line(texts):
+async def test_any_text_is_restored_from_its_line(texts):
     model = Model()
     await summarized(*map(Message.user, texts), model=model)
     assert [line["content"] for line in model.lines()[1]] == texts
 
 
-async def test_what_is_too_long_for_one_piece_goes_in_several_each_with_the_summary_so_far():
+async def test_long_input_is_summarized_in_pieces_that_each_contain_the_summary_so_far():
     model = Model()
     messages = [Message.user(f"{number:02}".ljust(600, "x")) for number in range(10)]
     last = await summarized(*messages, model=model, so_far="They met.", most=2000)
-    pieces = [model.lines(number) for number in range(len(model.asked))]
+    pieces = [model.lines(number) for number in range(len(model.requests))]
     assert [int(each["content"][:2]) for _, piece in pieces for each in piece] == list(range(10))
-    assert [len(piece) for _, piece in pieces] == [3, 3, 3, 1]  # a line has 636 letters and its end
+    # A line has 636 characters and a line end.
+    assert [len(piece) for _, piece in pieces] == [3, 3, 3, 1]
     so_far = ["They met.", "summary 1", "summary 2", "summary 3"]
     assert [before for before, _ in pieces] == [
         f"Your summary so far:\n{each}\n\n" for each in so_far
@@ -118,7 +119,7 @@ async def test_what_is_too_long_for_one_piece_goes_in_several_each_with_the_summ
 
 
 @pytest.mark.parametrize(("so_far", "lines"), [(0, 9), (2500, 6), (9000, 4)])
-async def test_instructions_and_a_long_summary_leave_less_room_but_never_less_than_half(
+async def test_instructions_and_the_summary_so_far_reduce_a_piece_to_no_less_than_half(
     so_far, lines
 ):
     model = Model()
@@ -126,7 +127,7 @@ async def test_instructions_and_a_long_summary_leave_less_room_but_never_less_th
     await summarized(*messages, model=model, so_far="s" * so_far, most=2200)
     assert len(model.lines()[1]) == lines
     if so_far < 9000:
-        assert sum(len(text) for _, text in model.asked[0]) <= 2 * 2200
+        assert sum(len(text) for _, text in model.requests[0]) <= 2 * 2200
 
 
 @pytest.mark.parametrize(
@@ -136,15 +137,15 @@ async def test_instructions_and_a_long_summary_leave_less_room_but_never_less_th
         Message.tool("begin" + '"\n\\' * 2000 + "end", "a"),
         Message.tool((TextPart("begin" + "x" * 5000 + "end"),), "a"),
     ],
-    ids=["plain", "signs that JSON escapes", "parts"],
+    ids=["plain", "characters that JSON escapes", "parts"],
 )
 async def test_a_message_that_is_longer_than_a_piece_is_cut_in_the_middle(long):
     model = Model()
     await summarized(
         Message.assistant("begin", [ToolCall("a", "f", "x" * 5000)]), long, model=model, most=500
     )
-    for asked in model.asked:
-        assert len(asked[1][1].partition("The messages:\n")[2]) <= 500
+    for request in model.requests:
+        assert len(request[1][1].partition("The messages:\n")[2]) <= 500
     cut = model.lines(-1)[1][-1]["content"]
     assert cut.startswith("begin")
     assert cut.endswith("end")
@@ -152,7 +153,7 @@ async def test_a_message_that_is_longer_than_a_piece_is_cut_in_the_middle(long):
 
 
 @pytest.mark.parametrize(
-    ("model", "said"),
+    ("model", "reason"),
     [
         (Model(""), "was empty"),
         (Model(" \n"), "was empty"),
@@ -160,6 +161,6 @@ async def test_a_message_that_is_longer_than_a_piece_is_cut_in_the_middle(long):
         (Model("", "refusal"), "ended with 'refusal'"),
     ],
 )
-async def test_a_summary_that_is_empty_or_was_not_finished_is_an_error(model, said):
-    with pytest.raises(ContextError, match=f"The model's summary {said}"):
+async def test_an_empty_or_unfinished_summary_raises_an_error(model, reason):
+    with pytest.raises(ContextError, match=f"The model's summary {reason}"):
         await summarized(Message.user("hi"), model=model)

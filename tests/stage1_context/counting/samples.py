@@ -1,5 +1,4 @@
-"""Natural text in Chinese and Japanese, written for these tests: enough for pieces of 2,000
-characters."""
+"""Natural text in Chinese and Japanese, written for these tests."""
 
 CHINESE = """
 清晨六点，老城区的街道刚刚醒来。卖豆浆的王阿姨推开店门，把热气腾腾的蒸笼一层一层摆好，又顺手在黑板上写下今天的价格：肉包两元五角，素包一元八角，豆浆免费加糖。第一位客人是住在隔壁的退休教师，他每天都要买三个馒头，然后站在门口和她聊上十分钟的天气与新闻。

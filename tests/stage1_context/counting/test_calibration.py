@@ -9,17 +9,17 @@ class Letters:
         return len(text)
 
 
-def test_nothing_is_scaled_before_something_was_learnt():
+def test_the_ratio_is_one_before_the_first_report():
     assert Calibration().ratio == 1.0
 
 
-def test_the_first_report_is_believed_and_a_little_is_added():
+def test_the_first_report_sets_the_ratio_with_a_safety_margin():
     calibration = Calibration()
     calibration.learn(1000, Usage(input_tokens=1200))
     assert calibration.ratio == pytest.approx(1.2 * 1.03)
 
 
-def test_later_reports_move_the_ratio_smoothly():
+def test_later_reports_change_the_ratio_smoothly():
     calibration = Calibration()
     calibration.learn(1000, Usage(input_tokens=1000))
     calibration.learn(1000, Usage(input_tokens=2000))
@@ -43,51 +43,49 @@ def test_later_reports_move_the_ratio_smoothly():
         (-5, Usage(input_tokens=1200)),
     ],
 )
-def test_a_report_that_cannot_be_compared_teaches_nothing(estimated, usage):
+def test_a_report_that_cannot_be_compared_is_ignored(estimated, usage):
     calibration = Calibration()
     calibration.learn(estimated, usage)
     assert calibration.ratio == 1.0
 
 
 @pytest.mark.parametrize("ratio", [0.4, 2.5])
-def test_the_widest_credible_ratios_are_learnt(ratio):
+def test_the_largest_and_smallest_plausible_ratios_are_accepted(ratio):
     calibration = Calibration()
     calibration.learn(3000, Usage(input_tokens=int(3000 * ratio), cached_input_tokens=0))
     assert calibration.ratio == pytest.approx(ratio * 1.03)
 
 
-def test_a_short_request_hardly_makes_the_next_ones_longer():
+def test_a_short_request_has_little_effect_on_the_ratio():
     calibration = Calibration()
     calibration.learn(20, Usage(input_tokens=10))
     assert 1.0 < calibration.ratio < 1.03
 
 
-def test_a_long_request_outweighs_the_short_one_before():
+def test_a_long_request_outweighs_an_earlier_short_one():
     calibration = Calibration()
-    calibration.learn(
-        12, Usage(input_tokens=28)
-    )  # a greeting, and what the server writes around it
+    calibration.learn(12, Usage(input_tokens=28))  # a greeting with the overhead of the server
     calibration.learn(2000, Usage(input_tokens=2000))
     assert calibration.ratio == pytest.approx(1.03, abs=0.01)
 
 
-async def test_what_was_learnt_makes_no_request_impossible():
+async def test_a_high_ratio_does_not_make_a_request_impossible():
     engine = ContextEngine(window=KeepSystemAndRecent(max_tokens=100), token_counter=Letters())
     await engine.create_session("s", system_prompt="x" * 40)
     for text in ("hi", "y" * 40):
         await engine.add_message("s", Message.user(text))
         sent = await engine.messages_for_request("s")
-        engine.report_usage("s", Usage(input_tokens=2 * servers_count(sent, "", 1.0)))
+        engine.report_usage("s", Usage(input_tokens=2 * server_count(sent, "", 1.0)))
     assert (await engine.messages_for_request("s"))[-1].text == "y" * 40
 
 
-def servers_count(messages, alongside, ratio):
-    return round(ratio * (sum(4 + len(each.text) for each in messages) + len(alongside)))
+def server_count(messages, extra, ratio):
+    return round(ratio * (sum(4 + len(each.text) for each in messages) + len(extra)))
 
 
 @pytest.mark.parametrize("ratio", [0.5, 0.9, 1.0, 1.3, 2.4])
 @pytest.mark.parametrize("reserve", [0, 200])
-async def test_with_a_steady_ratio_no_request_exceeds_the_servers_window_after_the_first_report(
+async def test_with_a_constant_ratio_no_request_after_the_first_report_exceeds_the_window(
     ratio, reserve
 ):
     window = 1000
@@ -96,29 +94,29 @@ async def test_with_a_steady_ratio_no_request_exceeds_the_servers_window_after_t
     for number in range(200):
         await transcript.append(Message.user(f"{number} " + "x" * (number * 7 % 60)))
         sent = await transcript.for_request(extra_text="the tools", reserve_tokens=reserve)
-        reported = servers_count(sent, "the tools", ratio)
+        reported = server_count(sent, "the tools", ratio)
         if number:
             largest = max(largest, reported)
         transcript.report_usage(Usage(input_tokens=reported))
     assert window * 0.85 < largest + reserve <= window
 
 
-async def test_what_one_session_taught_holds_for_the_others_of_its_engine():
+async def test_the_ratio_is_shared_by_all_sessions_of_an_engine():
     engine = ContextEngine(window=KeepSystemAndRecent(max_tokens=40), token_counter=Letters())
     for session_id in ("one", "other"):
         await engine.create_session(session_id)
         for text in ("first", "second"):
             await engine.add_message(session_id, Message.user(text + " " * 4))
     assert len(await engine.messages_for_request("one")) == 2
-    engine.report_usage("one", Usage(input_tokens=54))  # of 4 + 9 + 4 + 10 that we counted
+    engine.report_usage("one", Usage(input_tokens=54))  # the engine counted 4 + 9 + 4 + 10
     assert len(await engine.messages_for_request("other")) == 1
 
 
-async def test_a_report_is_of_the_request_that_was_asked_for_last():
+async def test_a_report_applies_to_the_last_request():
     calibration = Calibration()
     window = KeepSystemAndRecent(max_tokens=10_000)
     transcript = Transcript(
-        (await kept([Message.user("x" * 96)])).store, "s", window, Letters(), calibration
+        (await engine_with([Message.user("x" * 96)])).store, "s", window, Letters(), calibration
     )
     transcript.report_usage(Usage(input_tokens=100))
     assert calibration.ratio == 1.0
@@ -128,7 +126,7 @@ async def test_a_report_is_of_the_request_that_was_asked_for_last():
     assert calibration.ratio == pytest.approx(1.5 * 1.03)
 
 
-async def kept(messages):
+async def engine_with(messages):
     engine = ContextEngine()
     await engine.create_session("s")
     for each in messages:

@@ -111,25 +111,25 @@ HIGH = {"camel case", "capitals", "digits"}  # a token holds several capitals or
 
 
 @pytest.mark.parametrize(("text", "cl100k", "o200k"), MEASURED.values(), ids=MEASURED)
-def test_a_count_is_not_low(text, cl100k, o200k):
+def test_a_count_is_at_most_5_percent_below_the_measured_tokens(text, cl100k, o200k):
     assert COUNTER.count(text) >= 0.95 * max(cl100k, o200k)
 
 
 @pytest.mark.parametrize("name", [name for name in MEASURED if name not in HIGH])
-def test_a_count_is_not_wildly_high_either(name):
+def test_a_count_is_at_most_60_percent_above_the_measured_tokens(name):
     text, *measured = MEASURED[name]
     assert COUNTER.count(text) <= 1.6 * max(measured) + 2
 
 
 @given(st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FFF), min_size=10))
-def test_chinese_of_any_characters_takes_nearly_a_token_for_each(text):
+def test_chinese_text_has_about_one_token_per_character(text):
     assert 0.88 * len(text) <= COUNTER.count(text) <= 2.4 * len(text) + 1
 
 
 @pytest.mark.parametrize(
     "text", ["\n \t" * 1000, " " * 10_000, "\t" * 10_000], ids=["mixed", "spaces", "tabs"]
 )
-def test_long_white_space_is_not_free(text):
+def test_long_whitespace_has_a_minimum_count(text):
     # No token of OpenAI's encodings is longer than 128 characters.
     assert COUNTER.count(text) >= len(text) // 128
 
@@ -138,20 +138,20 @@ def test_long_white_space_is_not_free(text):
     "text",
     ["", "a", "\0", "\ud800", "\U000e0041", "\x1c", "\x85", "_", ".", "._a", " ."],
 )
-def test_whatever_is_in_a_text_it_takes_a_few_tokens(text):
+def test_a_short_text_of_any_characters_has_between_one_and_six_tokens(text):
     assert 1 <= COUNTER.count(text) <= 6
 
 
 @pytest.mark.parametrize(
     "unit", ["a", "aB3", " ", "\n", " \n", "!?", "=", "7", "中", "\ud800", "._", " 1", "A"]
 )
-def test_a_text_of_200_000_characters_of_anything_is_counted(unit):
-    # Nothing here watches the clock: what took time with the square of this would not end.
+def test_a_text_of_200_000_repeated_characters_is_counted_in_linear_time(unit):
+    # No timer is needed: with quadratic time, this test would not end.
     assert COUNTER.count(unit * (200_000 // len(unit))) >= 200_000 // 128
 
 
 @given(st.text(), st.text())
-def test_any_text_has_a_positive_count_that_grows_with_the_text(text, more):
+def test_a_count_is_positive_and_grows_with_the_text(text, more):
     assert 1 <= COUNTER.count(text) <= COUNTER.count(text + "\n" + more)
 
 
@@ -159,11 +159,11 @@ LAYOUT = st.text(st.sampled_from(list("aZ09 ._\n\t\r/{}\"':中あ😀\ufe0f")))
 
 
 @given(LAYOUT, LAYOUT)
-def test_a_count_grows_with_the_text_wherever_words_and_spaces_meet(text, more):
+def test_a_count_grows_with_the_text_for_any_layout(text, more):
     assert COUNTER.count(text) <= COUNTER.count(text + "\n" + more)
 
 
-# What follows compares with tiktoken itself, where its files are: pieces of 2,000 characters of
+# The next tests compare with tiktoken if its files are installed: pieces of 2,000 characters of
 # each kind.
 
 
@@ -290,7 +290,7 @@ def encodings():
 
 
 @pytest.mark.parametrize("kind", REAL)
-def test_no_piece_is_more_than_5_percent_low_and_on_average_they_are_at_most_60_percent_high(
+def test_counts_of_real_texts_are_at_most_5_percent_low_and_on_average_60_percent_high(
     encodings, kind
 ):
     texts = REAL[kind]()

@@ -17,7 +17,7 @@ O200K = "fb374d419588a4632f3f557e76b4b70aebbca790"
 
 @pytest.mark.parametrize("model", ["gpt-4o", "openai:gpt-4o", "o200k_base"])
 @pytest.mark.parametrize("folder", ["", "empty", "missing/folder"])
-def test_without_its_file_tiktoken_is_refused_and_nothing_is_fetched(
+def test_a_missing_encoding_file_raises_an_error_and_is_not_downloaded(
     monkeypatch, tmp_path, model, folder
 ):
     (tmp_path / "empty").mkdir()
@@ -29,20 +29,22 @@ def test_without_its_file_tiktoken_is_refused_and_nothing_is_fetched(
         TiktokenCounter(model)
 
 
-def test_an_encoding_whose_file_name_is_not_known_is_refused_too(monkeypatch, tmp_path):
+def test_an_encoding_with_an_unknown_file_name_raises_an_error(monkeypatch, tmp_path):
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
     with pytest.raises(ContextError, match="'p50k_base' is missing or damaged"):
         TiktokenCounter("text-davinci-003")
 
 
-def test_a_model_that_tiktoken_does_not_know_is_named():
+def test_an_unknown_model_raises_an_error_that_names_it():
     with pytest.raises(
         ContextError, match=r"does not know the model 'llama3\.2'\. Use ApproximateCounter"
     ):
         TiktokenCounter("ollama:llama3.2")
 
 
-def test_a_damaged_file_is_refused_kept_and_not_fetched(monkeypatch, tmp_path):
+def test_a_damaged_file_raises_an_error_and_is_neither_deleted_nor_downloaded(
+    monkeypatch, tmp_path
+):
     file = tmp_path / O200K
     file.write_text("cut off")
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
@@ -51,15 +53,14 @@ def test_a_damaged_file_is_refused_kept_and_not_fetched(monkeypatch, tmp_path):
     assert file.read_text() == "cut off"
 
 
-def test_the_file_we_look_for_is_the_one_tiktoken_looks_for():
+def test_the_name_of_the_cache_file_is_the_one_that_tiktoken_uses():
     address = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
     assert hashlib.sha1(address.encode()).hexdigest() == O200K
 
 
 @pytest.fixture
 def bytewise():
-    """An encoding of our own, in which every byte is a token but `ab` is one, and one token is
-    special."""
+    """A test encoding: every byte is a token, `ab` is one token, and one token is special."""
     import tiktoken
 
     ranks = {bytes([byte]): byte for byte in range(256)} | {b"ab": 256}
@@ -76,13 +77,13 @@ def bytewise():
     [("", 0), ("abc", 2), ("<|end|>", 7), ("\0", 1), ("中", 3), ("\ud800", 3), ("a\udc00b", 5)],
     ids=["empty", "merged", "special", "nul", "chinese", "lone surrogate", "within"],
 )
-def test_a_ready_encoding_is_taken_as_it_is(bytewise, text, tokens):
+def test_an_encoding_object_can_be_used_directly(bytewise, text, tokens):
     counter = TiktokenCounter(bytewise)
     assert counter.count(text) == tokens
 
 
 @pytest.mark.parametrize("unit", ["ab", "ab, ", "ab\n"], ids=["no break", "signs", "lines"])
-def test_long_texts_are_counted_in_blocks_that_add_up(bytewise, unit):
+def test_long_texts_are_counted_in_blocks_with_the_same_total(bytewise, unit):
     text = unit * 100_000
     assert TiktokenCounter(bytewise).count(text) == 100_000 * (len(unit) - 1)
 
@@ -92,7 +93,7 @@ def test_long_texts_are_counted_in_blocks_that_add_up(bytewise, unit):
     [" " * 1_000_000, "\t" * 1_000_000 + "x", "中" * 333_333],
     ids=["spaces", "tabs", "letters"],
 )
-def test_a_run_without_end_neither_panics_nor_hangs(bytewise, text):
+def test_a_very_long_run_of_one_character_neither_fails_nor_hangs(bytewise, text):
     assert TiktokenCounter(bytewise).count(text) == len(text.encode())
 
 
@@ -104,7 +105,7 @@ def real(request):
         pytest.skip(f"no file of {request.param} in {os.environ.get('TIKTOKEN_CACHE_DIR')!r}")
 
 
-def test_tiktoken_counts_exactly(real):
+def test_the_counts_are_those_of_tiktoken(real):
     assert [real.count(text) for text in ("", "hello world", "1234567", "<|endoftext|>")] == [
         0,
         2,
@@ -113,18 +114,18 @@ def test_tiktoken_counts_exactly(real):
     ]
 
 
-def test_blocks_change_nothing_in_ordinary_texts(real):
+def test_counting_in_blocks_does_not_change_the_count_of_ordinary_texts(real):
     text = CHINESE + JAPANESE + Path(__file__).read_text("utf-8") * 5
     assert real.count(text) == len(real._encoding.encode_ordinary(text))
 
 
 @pytest.mark.parametrize("unit", ["a", " ", "中", "="])
-def test_in_an_endless_run_blocks_change_at_most_a_token_or_two_each(real, unit):
+def test_counting_a_long_run_in_blocks_differs_by_at_most_two_tokens_per_block(real, unit):
     whole = len(real._encoding.encode_ordinary(unit * 50_000))
     assert abs(real.count(unit * 50_000) - whole) <= 2 * 50
 
 
-def test_words_in_any_order_are_counted_as_tiktoken_counts_them(real):
+def test_words_in_any_order_have_the_count_of_tiktoken(real):
     dice = random.Random(5)
     words = [
         "word",

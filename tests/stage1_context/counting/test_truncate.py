@@ -8,13 +8,13 @@ from stage1_context.counting.truncate import SHORTEST, truncate_messages, trunca
 
 
 class Letters:
-    """Each letter is a token; remembers how often it was asked."""
+    """Each letter is a token; records the number of calls."""
 
     def __init__(self):
-        self.asked = 0
+        self.calls = 0
 
     def count(self, text):
-        self.asked += 1
+        self.calls += 1
         return len(text)
 
 
@@ -37,12 +37,14 @@ def counted(*messages, counter=None):
         ("北京的天气很好", 3, "北京\n[… 4 characters were cut here …]\n好"),
     ],
 )
-def test_the_middle_is_taken_out_and_a_note_says_how_much(text, length, cut):
+def test_the_middle_of_a_text_is_replaced_by_a_note_with_the_number_of_characters(
+    text, length, cut
+):
     assert truncate_text(text, length) == cut
 
 
 @given(st.text(), st.integers(0, 50))
-def test_of_a_text_that_is_cut_the_beginning_and_the_end_are_left(text, length):
+def test_the_beginning_and_the_end_of_a_cut_text_are_kept(text, length):
     cut = truncate_text(text, length)
     if len(text) <= length:
         assert cut == text
@@ -55,7 +57,7 @@ def test_of_a_text_that_is_cut_the_beginning_and_the_end_are_left(text, length):
 CALL = Message.assistant("x" * 500, [ToolCall("a", "f", "y" * 500)])
 
 
-def test_only_as_many_texts_are_cut_as_it_takes_the_longest_first():
+def test_the_longest_texts_are_cut_first_and_only_as_many_as_necessary():
     short, longer, longest = (
         Message.user("a" * 100),
         Message.user("b" * 600),
@@ -71,7 +73,7 @@ def test_only_as_many_texts_are_cut_as_it_takes_the_longest_first():
     assert whole == counted(short, longer, longest)
 
 
-def test_what_fits_is_left_alone():
+def test_messages_that_fit_are_unchanged():
     whole = counted(Message.user("a" * 100))
     assert truncate_messages(whole, 104, Letters()) == whole
 
@@ -80,20 +82,20 @@ def test_what_fits_is_left_alone():
 @pytest.mark.parametrize(
     "counter", [Letters(), ApproximateCounter()], ids=["letters", "approximate"]
 )
-def test_a_text_is_cut_no_shorter_than_it_must_be(budget, counter):
+def test_a_text_is_cut_no_shorter_than_necessary(budget, counter):
     whole = counted(Message.user("some words, " * 20_000), counter=counter)
     (cut,) = truncate_messages(whole, budget, counter)
     assert 0.95 * budget <= cut.tokens <= budget
 
 
-def test_few_lengths_are_tried():
+def test_only_a_few_lengths_are_tried():
     counter = Letters()
     whole = counted(Message.user("x" * 1_000_000))
     assert truncate_messages(whole, 300_000, counter)
-    assert counter.asked <= 12
+    assert counter.calls <= 12
 
 
-def test_where_a_cut_message_stands_and_what_it_takes_is_known():
+def test_a_cut_message_keeps_its_index_and_has_its_new_token_count():
     result = Message.tool("x" * 1000, "a", is_error=True, name="f")
     cut = truncate_messages(counted(Message.user("hi"), result), 300, Letters())[1]
     assert cut == Counted(
@@ -108,17 +110,17 @@ def test_where_a_cut_message_stands_and_what_it_takes_is_known():
         Message.assistant("x" * 500, [ToolCall("a", "f")], raw_text="y" * 500),
         Message.user((ImagePart(url="https://example.com/cat.png"),)),
         Message.user("x" * SHORTEST),
-        Message.user("x" * (SHORTEST + 30)),  # the note would be longer than what it stands for
+        Message.user("x" * (SHORTEST + 30)),  # the note would be longer than the removed text
     ],
     ids=[
         "calls",
-        "calls as a model wrote them",
-        "a picture",
+        "raw text of calls",
+        "an image",
         "short text",
         "text as long as a note",
     ],
 )
-def test_what_cannot_be_cut_is_not_cut(message):
+def test_calls_raw_texts_images_and_short_texts_are_not_cut(message):
     (whole,) = counted(message)
     assert truncate_messages([whole], whole.tokens - 1, Letters()) is None
     longer = counted(message, Message.user("z" * 2000))
@@ -146,9 +148,9 @@ PICTURE = ImagePart(url="https://example.com/cat.png")
             lambda text: Message.tool((TextPart(text),), "a", name="f"),
         ),
     ],
-    ids=["parts", "text beside calls", "what a model wrote", "a result of parts"],
+    ids=["parts", "text beside calls", "raw text", "a result of parts"],
 )
-def test_the_longest_text_of_a_message_is_cut_and_all_else_is_kept(message, cut):
+def test_the_longest_text_of_a_message_is_cut_and_the_rest_is_kept(message, cut):
     (whole,) = counted(message)
     (shorter,) = truncate_messages([whole], whole.tokens - 200, Letters())
     assert shorter.tokens <= whole.tokens - 200
@@ -163,12 +165,12 @@ def test_the_longest_text_of_a_message_is_cut_and_all_else_is_kept(message, cut)
 
 
 @pytest.mark.parametrize("tokens", [-100, 0, 4 + SHORTEST])
-def test_what_does_not_fit_even_when_it_is_cut_is_none(tokens):
+def test_messages_that_do_not_fit_even_when_cut_return_none(tokens):
     assert truncate_messages(counted(Message.user("x" * 1000)), tokens, Letters()) is None
 
 
 @given(st.lists(st.integers(0, 300), max_size=4), st.integers(-10, 900))
-def test_what_is_cut_fits_or_there_was_no_way(lengths, budget):
+def test_cut_messages_fit_unless_even_the_shortest_versions_do_not(lengths, budget):
     whole = counted(*(Message.user("x" * length) for length in lengths))
     shortest = sum(
         4 + min(length, len(truncate_text("x" * length, SHORTEST))) for length in lengths

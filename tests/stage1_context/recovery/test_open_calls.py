@@ -13,7 +13,7 @@ from stage1_context import (
 from stage1_context.recovery.open_calls import open_calls
 
 A, B, C = ToolCall("a", "f"), ToolCall("b", "g"), ToolCall("c", "h")
-ASKS = Message.assistant("", [A, B, C])
+CALLING = Message.assistant("", [A, B, C])
 
 
 def pending(call):
@@ -21,7 +21,7 @@ def pending(call):
 
 
 @pytest.mark.parametrize(
-    ("notes", "started", "waits"),
+    ("records", "started", "waits"),
     [
         ([], "", ""),
         ([CallStartedRecord("b", "g")], "b", ""),
@@ -30,11 +30,11 @@ def pending(call):
         ([CallStartedRecord("a", "f"), CallFinishedRecord("a", "completed")], "", ""),
         ([CallStartedRecord("z", "f"), pending(ToolCall("y", "f"))], "", ""),
     ],
-    ids=["nothing known", "begun", "waiting", "consented and begun", "answered", "calls of before"],
+    ids=["no record", "started", "waiting", "approved and started", "answered", "earlier calls"],
 )
-def test_what_is_known_of_calls_without_a_result(notes, started, waits):
-    found = open_calls([ASKS, Message.tool("ok", "a")], notes)
-    assert found == OpenCalls(ASKS, (B, C), frozenset(started), frozenset(waits))
+def test_open_calls_finds_calls_without_a_result_and_their_state(records, started, waits):
+    found = open_calls([CALLING, Message.tool("ok", "a")], records)
+    assert found == OpenCalls(CALLING, (B, C), frozenset(started), frozenset(waits))
 
 
 @pytest.mark.parametrize(
@@ -43,37 +43,37 @@ def test_what_is_known_of_calls_without_a_result(notes, started, waits):
         [],
         [Message.user("hi")],
         [Message.user("hi"), Message.assistant("hello")],
-        [ASKS, *(Message.tool("ok", each.id) for each in (A, B, C)), Message.user("more")],
+        [CALLING, *(Message.tool("ok", each.id) for each in (A, B, C)), Message.user("more")],
     ],
-    ids=["empty", "a question", "a reply", "answered long ago"],
+    ids=["empty", "a question", "a reply", "answered earlier"],
 )
-async def test_a_conversation_without_open_calls_says_so(messages):
+async def test_a_conversation_without_open_calls_returns_none(messages):
     assert await Transcript.of(messages).open_calls() is None
 
 
-async def test_a_transcript_finds_its_open_calls_and_what_was_noted_of_them():
-    transcript = Transcript.of([Message.user("hi"), ASKS])
+async def test_a_transcript_finds_its_open_calls_and_their_records():
+    transcript = Transcript.of([Message.user("hi"), CALLING])
     await transcript.append(CallStartedRecord("a", "f"), pending(C))
     assert await transcript.open_calls() == OpenCalls(
-        ASKS, (A, B, C), frozenset("a"), frozenset("c")
+        CALLING, (A, B, C), frozenset("a"), frozenset("c")
     )
     await transcript.append(Message.tool("ok", "a"))
-    assert await transcript.open_calls() == OpenCalls(ASKS, (B, C), frozenset(), frozenset("c"))
+    assert await transcript.open_calls() == OpenCalls(CALLING, (B, C), frozenset(), frozenset("c"))
 
 
-async def test_calls_that_were_closed_are_not_open():
-    transcript = Transcript.of([ASKS])
+async def test_closed_calls_are_not_open():
+    transcript = Transcript.of([CALLING])
     await transcript.close_open_calls()
     assert await transcript.open_calls() is None
 
 
-async def test_notes_are_not_messages():
+async def test_call_records_are_not_messages():
     transcript = Transcript.of([Message.user("hi")])
     assert await transcript.append(CallStartedRecord("a", "f")) == 2
     assert await transcript.for_request() == [Message.user("hi")]
     assert (await transcript.history()).check_history() == []
 
 
-async def test_of_a_session_that_is_not_there_nothing_is_known():
+async def test_open_calls_of_an_unknown_session_raises_an_error():
     with pytest.raises(SessionNotFound):
-        await ContextEngine().transcript("nobody").open_calls()
+        await ContextEngine().transcript("unknown").open_calls()

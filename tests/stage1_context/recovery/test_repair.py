@@ -17,7 +17,7 @@ from stage1_context.journal import (
 from stage1_context.recovery.repair import repairs
 from stage1_context.view.projection import exchanges_of, history_of
 
-IDS = ["a", "b", "a-2", "call-2"]  # the last two are what a repair itself might make up
+IDS = ["a", "b", "a-2", "call-2"]  # a repair may generate the last two itself
 
 calls = st.lists(st.sampled_from(["", *IDS]), min_size=1, max_size=3).map(
     lambda ids: Message.assistant(
@@ -44,7 +44,7 @@ def repaired(messages):
 
 
 def numbered(messages):
-    """The same messages, no two of them with the same text."""
+    """The same messages with unique texts."""
     return [
         replace(each, content=f"{each.content} {number}") for number, each in enumerate(messages)
     ]
@@ -54,7 +54,7 @@ broken = drawn.map(numbered)
 
 
 def without_ids(messages):
-    """All messages but results; the ids of calls, which a repair may change, left out."""
+    """All messages except results, without the ids of calls, which a repair may change."""
     return [
         replace(each, tool_calls=tuple(replace(call, id="") for call in each.tool_calls))
         for each in messages
@@ -63,8 +63,7 @@ def without_ids(messages):
 
 
 def answers(messages):
-    """The texts of the results that answer a call which waits for them; each call is answered
-    once."""
+    """The texts of the results that answer an open call; each call is answered once."""
     waiting, kept = Counter(), []
     for each in messages:
         waiting.update(call.id for call in each.tool_calls)
@@ -75,12 +74,12 @@ def answers(messages):
 
 
 @given(broken)
-def test_every_history_can_be_made_sound(messages):
+def test_every_history_can_be_repaired(messages):
     assert MessageHistory(repaired(messages)).check_history() == []
 
 
 @given(broken)
-def test_a_sound_history_is_left_alone_and_a_repaired_one_is_sound(messages):
+def test_a_valid_history_is_unchanged_and_a_repaired_one_is_valid(messages):
     sound = repaired(messages)
     assert (repaired(sound), repairs_of(sound)) == (sound, [])
     assert (sound == messages) == (MessageHistory(messages).check_history() == [])
@@ -88,12 +87,12 @@ def test_a_sound_history_is_left_alone_and_a_repaired_one_is_sound(messages):
 
 
 @given(broken)
-def test_only_results_are_moved_or_left_out(messages):
+def test_only_results_are_moved_or_removed(messages):
     assert without_ids(repaired(messages)) == without_ids(messages)
 
 
 @given(broken)
-def test_each_result_that_answers_a_call_is_kept_once_and_other_calls_are_interrupted(messages):
+def test_each_result_of_a_call_is_kept_once_and_other_calls_are_interrupted(messages):
     found = [each.text for each in repaired(messages) if each.role == "tool"]
     kept = [text for text in found if not text.startswith("[interrupted]")]
     assert sorted(kept) == sorted(answers(messages))
@@ -101,8 +100,8 @@ def test_each_result_that_answers_a_call_is_kept_once_and_other_calls_are_interr
 
 
 @given(broken)
-def test_a_result_answers_the_tool_that_was_called(messages):
-    """What it says of whom it answers changes only where the call's id was changed."""
+def test_an_interrupted_result_has_the_name_of_the_called_tool(messages):
+    """Its `name` and its call id belong to the same call."""
     names = {}
     for each in repaired(messages):
         names.update({call.id: call.name for call in each.tool_calls})
@@ -111,16 +110,17 @@ def test_a_result_answers_the_tool_that_was_called(messages):
 
 
 @given(st.lists(st.tuples(st.booleans(), drawn), max_size=4))
-async def test_a_journal_that_goes_on_badly_is_repaired_again_and_again(batches):
-    """In between, a loop may have mended only the newest exchange."""
+async def test_a_journal_with_repeated_problems_can_be_repaired_repeatedly(batches):
+    """In between, an agent may have repaired only the newest exchange."""
     store = MemoryStore({"s": []})
-    watching, said = Transcript(store, "s"), []
+    watching, appended = Transcript(store, "s"), []
     for only_newest, batch in batches:
         batch = [
-            replace(each, content=f"{each.content} {len(said) + n}") for n, each in enumerate(batch)
+            replace(each, content=f"{each.content} {len(appended) + n}")
+            for n, each in enumerate(batch)
         ]
         await watching.append(*batch)
-        said += batch
+        appended += batch
         if only_newest:
             await watching.close_open_calls()
             continue
@@ -128,7 +128,7 @@ async def test_a_journal_that_goes_on_badly_is_repaired_again_and_again(batches)
         assert await watching.repair_history() == problems
         history = await watching.history()
         assert history.check_history() == []
-        assert without_ids(history) == without_ids(said)
+        assert without_ids(history) == without_ids(appended)
         seen = [each for each in await watching.for_request() if each.role != "system"]
         assert seen == [each for each in history if each.role != "system"]
         assert await Transcript(store, "s").for_request() == await watching.for_request()
@@ -136,7 +136,7 @@ async def test_a_journal_that_goes_on_badly_is_repaired_again_and_again(batches)
 
 
 @given(broken)
-async def test_the_journal_keeps_what_was_and_its_repair_survives_json(messages):
+async def test_a_repair_record_can_be_restored_from_json_and_gives_the_repaired_history(messages):
     transcript = Transcript.of(messages)
     for record in repairs_of(messages):
         assert record_from_json(record_to_json(record)) == record
@@ -203,27 +203,27 @@ USER = Message.user("by the way")
     ],
     ids=[
         "nothing",
-        "sound",
+        "valid",
         "killed",
-        "killed, then asked again",
+        "killed, then a new question",
         "killed between two results",
         "late",
-        "one in time, one late, one never",
+        "one on time, one late, one missing",
         "too early",
         "twice",
         "orphan",
         "one id for two calls",
-        "an id used again",
-        "an id used again while it waits",
-        "the newer of two that wait",
+        "a reused id",
+        "an id reused while its call is open",
+        "the newer of two open calls",
         "no ids",
     ],
 )
-def test_each_call_has_one_result_right_behind_it(messages, expected):
+def test_a_repaired_history_has_one_result_directly_after_each_call(messages, expected):
     assert repaired(messages) == expected
 
 
-def test_a_call_keeps_all_but_its_id():
+def test_a_repaired_call_changes_only_its_id():
     call = ToolCall("a", "f", '{"x": 1}', {"gemini": {"signature": "s"}})
     first, second = (Message.assistant("hm", [call], raw_text="raw") for _ in range(2))
     again = repaired(
@@ -247,15 +247,14 @@ def test_a_call_keeps_all_but_its_id():
             [RepairRecord(((2, calling("a-2")), (3, result("a-2"))), (2, 3))],
         ),
     ],
-    ids=["sound", "interrupted", "late", "left out", "changed"],
+    ids=["valid", "interrupted", "late", "hidden", "changed"],
 )
 def test_a_repair_appends_results_and_replaces_or_hides_messages(messages, records):
     assert repairs_of(messages) == records
 
 
-def test_a_repair_may_change_what_an_earlier_one_showed():
-    """Here a result was made up behind the second call before anybody saw that its id was there
-    already."""
+def test_a_repair_may_replace_messages_of_an_earlier_repair():
+    """An earlier repair added a result to the second call before its id was found to be a duplicate."""
     entries = [
         (0, calling("a")),
         (1, result("a")),
@@ -274,7 +273,7 @@ def test_an_exchange_that_is_skipped_is_not_repaired():
 
 
 def steps(function, *arguments):
-    """How many steps Python takes for a call."""
+    """The number of opcodes that Python executes for a call."""
     taken = 0
 
     def trace(frame, event, argument):
@@ -306,5 +305,5 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-def test_twice_as_many_messages_take_twice_as_many_steps(shape):
+def test_a_repair_takes_linear_time(shape):
     assert steps(repaired, shape(200)) < 2.2 * steps(repaired, shape(100))

@@ -51,11 +51,11 @@ def kinds(records):
     return {record.kind for record in records}
 
 
-def test_records_of_every_kind_are_tried():
+def test_the_records_above_include_every_kind():
     assert kinds(RECORDS) == {*KINDS}
 
 
-async def test_every_record_comes_back_as_it_was(tmp_path):
+async def test_an_imported_session_has_the_same_records(tmp_path):
     one, other = MemoryStore({"s": RECORDS}), SqliteStore(tmp_path / "s.db")
     text = await export_session(one, "s")
     assert await import_session(other, text) == "s"
@@ -66,10 +66,10 @@ async def test_every_record_comes_back_as_it_was(tmp_path):
     await other.aclose()
 
 
-async def test_it_is_one_line_of_json_for_each_record_and_one_about_the_session():
+async def test_an_export_has_a_header_line_and_one_line_of_json_for_each_record():
     text = await export_session(MemoryStore({"s": RECORDS}), "s")
-    about, *lines = text.removesuffix("\n").split("\n")
-    assert json.loads(about) == {
+    header, *lines = text.removesuffix("\n").split("\n")
+    assert json.loads(header) == {
         "format": "llm-stages session",
         "version": 1,
         "session_id": "s",
@@ -79,7 +79,7 @@ async def test_it_is_one_line_of_json_for_each_record_and_one_about_the_session(
     assert "看" in text
 
 
-async def test_it_goes_through_a_file_also_one_with_the_line_ends_of_windows(tmp_path):
+async def test_an_export_can_be_stored_in_a_file_with_unix_or_windows_line_endings(tmp_path):
     store = MemoryStore({"s": RECORDS})
     for newline in ("\n", "\r\n"):
         (tmp_path / "s.jsonl").write_text(
@@ -90,13 +90,13 @@ async def test_it_goes_through_a_file_also_one_with_the_line_ends_of_windows(tmp
         assert await store.read(f"copy {newline!r}") == await store.read("s")
 
 
-async def test_an_empty_session_with_a_strange_name_is_exported_too():
+async def test_an_empty_session_with_an_unusual_id_can_be_exported():
     store, other = MemoryStore({SEPARATORS: []}), MemoryStore()
     assert await import_session(other, await export_session(store, SEPARATORS)) == SEPARATORS
     assert await other.read(SEPARATORS) == []
 
 
-async def test_the_copy_looks_the_same_to_a_model():
+async def test_an_imported_copy_sends_the_same_messages_to_a_model():
     engine = ContextEngine()
     await engine.create_session("s", system_prompt="be brief")
     for each in ("hi", "hello", "more"):
@@ -109,12 +109,12 @@ async def test_the_copy_looks_the_same_to_a_model():
     assert await engine.variables.get("copy", id) == [1]
 
 
-async def test_an_unknown_session_is_not_exported():
+async def test_exporting_an_unknown_session_raises_an_error():
     with pytest.raises(SessionNotFound):
         await export_session(MemoryStore(), "s")
 
 
-async def test_an_id_that_is_taken_is_refused_and_its_session_left_alone():
+async def test_importing_under_an_existing_id_is_rejected_and_does_not_change_that_session():
     store = MemoryStore({"s": RECORDS, "t": RECORDS[:1]})
     text = await export_session(store, "s")
     for given, taken in ((None, "s"), ("t", "t")):
@@ -144,7 +144,9 @@ HI = '{"kind": "message", "role": "user", "content": "hi"}'
     ],
 )
 @pytest.mark.parametrize("session_id", [None, "mine"])
-async def test_what_is_no_exported_session_is_refused_with_its_first_line(first, session_id):
+async def test_a_text_that_is_not_an_export_raises_an_error_that_quotes_its_first_line(
+    first, session_id
+):
     store = MemoryStore()
     with pytest.raises(
         ValueError, match="This is not an exported session of version 1: its first line is"
@@ -174,14 +176,14 @@ async def test_what_is_no_exported_session_is_refused_with_its_first_line(first,
         "[" * 100_000,
     ],
 )
-async def test_nothing_is_imported_of_a_damaged_text(damaged):
+async def test_a_damaged_export_is_rejected_as_a_whole(damaged):
     store = MemoryStore()
     with pytest.raises(ValueError, match=r"record|role|content"):
         await import_session(store, f"{GOOD}\n{HI}\n\n{damaged}\n{HI}\n")
     assert await store.sessions() == []
 
 
-async def test_a_text_that_ends_too_early_is_refused_also_at_the_end_of_a_line():
+async def test_an_export_with_missing_records_is_rejected():
     store = MemoryStore({"s": RECORDS})
     text = await export_session(store, "s")
     cut = text.removesuffix("\n").rpartition("\n")[0]

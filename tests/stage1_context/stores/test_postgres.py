@@ -32,7 +32,7 @@ async def store(dsn):
 
 
 @real
-async def test_the_words_of_a_record_are_text_that_the_server_never_reads(store, server, tables):
+async def test_a_record_is_stored_as_text_that_the_server_never_interprets(store, server, tables):
     record = VariableRecord(
         {"b": 1.0, "a": [1e2, "\0", "'; DROP TABLE llm_stages_record; --", "$1"]}
     )
@@ -50,7 +50,7 @@ async def appending(store, times):
 
 @real
 @pytest.mark.parametrize("isolation", ["read committed", "repeatable read", "serializable"])
-async def test_writers_get_in_whatever_isolation_the_database_asks_for(dsn, isolation):
+async def test_writers_succeed_at_every_isolation_level_of_the_database(dsn, isolation):
     stores = [
         PostgresStore(f"{dsn}&default_transaction_isolation={quote(isolation)}") for _ in range(8)
     ]
@@ -62,7 +62,7 @@ async def test_writers_get_in_whatever_isolation_the_database_asks_for(dsn, isol
 
 
 @real
-async def test_no_more_connections_are_opened_than_were_asked_for(dsn, server):
+async def test_a_store_opens_at_most_the_given_number_of_connections(dsn, server):
     store = PostgresStore(f"{dsn}&application_name=counted", connections=3)
     await store.create("s")
     await appending(store, 50)
@@ -75,7 +75,7 @@ async def test_no_more_connections_are_opened_than_were_asked_for(dsn, server):
 
 @real
 @pytest.mark.parametrize("prepared", [True, False])
-async def test_statements_have_names_unless_a_pooler_could_not_follow(postgres, dsn, prepared):
+async def test_prepared_statements_are_unnamed_if_prepared_is_false(postgres, dsn, prepared):
     logged = f"{dsn}&log_min_duration_statement=0&log_min_messages=log"
     log = postgres.folder / "log"
     before = len(log.read_text())
@@ -90,13 +90,13 @@ async def test_statements_have_names_unless_a_pooler_could_not_follow(postgres, 
 
 
 @real
-async def test_a_connection_that_was_ended_is_replaced(store, server):
+async def test_a_terminated_connection_is_replaced(store, server):
     await store.create("s", ONE)
     others = (
         "FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
     )
     assert await server.fetch(f"SELECT pg_terminate_backend(pid, 5000) {others}")
-    # Whether the news has come in before the next statement goes out is up to the network.
+    # The store may learn of the termination before or after the next statement.
     (length,) = await asyncio.gather(store.append("s", TWO), return_exceptions=True)
     if isinstance(length, StoreFailed):
         length = await store.append("s", TWO)
@@ -105,14 +105,14 @@ async def test_a_connection_that_was_ended_is_replaced(store, server):
 
 
 @real
-async def test_two_event_loops_use_a_store_at_the_same_time(store):
+async def test_two_event_loops_can_use_a_store_at_the_same_time(store):
     await store.create("s")
     await asyncio.gather(asyncio.to_thread(asyncio.run, appending(store, 20)), appending(store, 20))
     assert await store.read("s") == [(index, (ONE, TWO)[index % 2]) for index in range(80)]
 
 
 @real
-async def test_a_writer_that_waits_too_long_for_others_gives_up_and_has_added_nothing(dsn, server):
+async def test_a_writer_that_waits_too_long_for_a_lock_fails_and_writes_nothing(dsn, server):
     store = PostgresStore(dsn, timeout=0.5)
     await store.create("s", ONE)
     async with server.transaction():
@@ -126,7 +126,7 @@ async def test_a_writer_that_waits_too_long_for_others_gives_up_and_has_added_no
 
 
 @real
-async def test_a_writer_that_is_cancelled_while_it_waits_for_others_adds_nothing(store, server):
+async def test_a_writer_that_is_cancelled_while_it_waits_for_a_lock_writes_nothing(store, server):
     await store.create("s", ONE)
     waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
     async with server.transaction():
@@ -142,7 +142,7 @@ async def test_a_writer_that_is_cancelled_while_it_waits_for_others_adds_nothing
 
 
 @real
-async def test_a_server_that_goes_away_is_said_and_one_that_comes_back_is_used(postgres, dsn):
+async def test_a_stopped_server_raises_an_error_and_a_restarted_one_is_used_again(postgres, dsn):
     store = PostgresStore(dsn)
     await store.create("s", ONE)
     postgres.stop("immediate")
@@ -160,7 +160,7 @@ async def test_a_server_that_goes_away_is_said_and_one_that_comes_back_is_used(p
     await store.aclose()
 
 
-def test_a_missing_library_is_named_with_what_installs_it(monkeypatch):
+def test_the_error_of_a_missing_library_names_the_package_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "asyncpg", None)
     text = "PostgresStore requires the asyncpg library: pip install 'llm-stages[postgres]'."
     with pytest.raises(ContextError, match=f"^{re.escape(text)}$"):
@@ -180,7 +180,7 @@ SHOWN = {
 
 @needs_asyncpg
 @pytest.mark.parametrize(("dsn", "shown"), SHOWN.items(), ids=SHOWN.values())
-def test_a_store_shows_where_it_leads_and_no_password(dsn, shown):
+def test_the_repr_of_a_store_shows_its_address_without_the_password(dsn, shown):
     assert repr(PostgresStore(dsn)) == f"PostgresStore({shown!r})"
 
 
@@ -200,7 +200,7 @@ def test_a_store_shows_where_it_leads_and_no_password(dsn, shown):
         "postgresql://me:secret@host:port/app",
     ],
 )
-def test_a_dsn_that_cannot_be_read_is_refused_without_being_shown(dsn):
+def test_an_invalid_dsn_is_rejected_with_an_error_that_does_not_contain_it(dsn):
     with pytest.raises(
         ValueError, match=r"^A dsn is postgresql://user:password@host:5432/database; escape"
     ) as caught:
@@ -211,29 +211,29 @@ def test_a_dsn_that_cannot_be_read_is_refused_without_being_shown(dsn):
 
 
 @needs_asyncpg
-def test_a_store_without_connections_is_refused():
+def test_a_store_with_zero_connections_is_rejected():
     with pytest.raises(ValueError, match=r"^connections is 0; it must be at least 1\.$"):
         PostgresStore("postgresql://localhost/app", connections=0)
 
 
 @needs_asyncpg
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "exception"),
     [
         ("?sslmode=secret", "ClientConfigurationError"),
         ("?secret", "ValueError"),
     ],
 )
-async def test_what_the_library_says_of_a_dsn_is_not_repeated(query, said, failure):
+async def test_the_message_of_the_library_about_a_dsn_is_not_repeated(query, exception, failure):
     error = await failure(PostgresStore(f"postgresql://me:secret@127.0.0.1/app{query}"))
     assert str(error) == (
-        f"The PostgreSQL database 127.0.0.1/app could not be used: asyncpg cannot read the dsn ({said})."
+        f"The PostgreSQL database 127.0.0.1/app could not be used: asyncpg cannot read the dsn ({exception})."
     )
     assert "secret" not in "".join(traceback.format_exception(error))
 
 
 @needs_asyncpg
-async def test_a_server_that_is_not_there_is_named(failure):
+async def test_the_error_of_an_unreachable_server_names_its_address(failure):
     with socket.create_server(("127.0.0.1", 0)) as closing:
         port = closing.getsockname()[1]
     error = await failure(PostgresStore(f"postgresql://me:secret@127.0.0.1:{port}/app"))
@@ -246,7 +246,7 @@ async def test_a_server_that_is_not_there_is_named(failure):
 
 
 @needs_asyncpg
-async def test_a_server_that_never_answers_is_not_waited_for_without_end(failure):
+async def test_a_server_that_does_not_reply_raises_an_error_after_the_timeout(failure):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         store = PostgresStore(
             f"postgresql://me:secret@127.0.0.1:{silent.getsockname()[1]}/app", timeout=0.05
@@ -256,7 +256,7 @@ async def test_a_server_that_never_answers_is_not_waited_for_without_end(failure
 
 
 @real
-async def test_a_wrong_password_is_said_and_not_shown(postgres, dsn, failure):
+async def test_a_wrong_password_raises_an_error_that_does_not_contain_it(postgres, dsn, failure):
     error = await failure(PostgresStore(postgres.dsn(password=PASSWORD)))
     assert str(error) == (
         f"The PostgreSQL database {postgres.folder}/postgres could not be used: password authentication failed "
@@ -268,7 +268,7 @@ async def test_a_wrong_password_is_said_and_not_shown(postgres, dsn, failure):
 
 
 @real
-async def test_an_unknown_database_is_named(postgres, dsn, failure):
+async def test_the_error_of_an_unknown_database_names_it(postgres, dsn, failure):
     error = await failure(PostgresStore(postgres.dsn("nowhere")))
     assert str(error) == (
         f'The PostgreSQL database {postgres.folder}/nowhere could not be used: database "nowhere" does not '
@@ -277,12 +277,16 @@ async def test_an_unknown_database_is_named(postgres, dsn, failure):
 
 
 @real
-async def test_a_user_who_may_not_make_tables_is_told_so(postgres, dsn, server, tables, failure):
+async def test_a_user_without_the_permission_to_create_tables_gets_advice(
+    postgres, dsn, server, tables, failure
+):
     schema = await server.fetchval("SELECT current_schema")
     await server.execute(f"CREATE ROLE {schema} LOGIN PASSWORD '{PASSWORD}'")
     await server.execute(f"GRANT USAGE ON SCHEMA {schema} TO {schema}")
-    poor = PostgresStore(f"{postgres.dsn(user=schema, password=PASSWORD)}&search_path={schema}")
-    assert str(await failure(poor)).endswith(
+    unprivileged = PostgresStore(
+        f"{postgres.dsn(user=schema, password=PASSWORD)}&search_path={schema}"
+    )
+    assert str(await failure(unprivileged)).endswith(
         f"could not be used: permission denied for schema {schema}. "
         "The first use creates tables: grant CREATE on the schema to the user."
     )

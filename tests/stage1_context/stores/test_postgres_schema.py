@@ -1,4 +1,4 @@
-"""Where the tables in a PostgreSQL database are, and how they are made."""
+"""The tables in a PostgreSQL database, and how they are created."""
 
 import pytest
 
@@ -21,7 +21,7 @@ async def store(dsn):
 
 
 @real
-async def test_tables_are_made_at_first_use_and_not_before(store, server, tables):
+async def test_tables_are_created_at_first_use(store, server, tables):
     assert await tables() == []
     assert await store.sessions() == []
     assert await tables() == TABLES
@@ -29,7 +29,9 @@ async def test_tables_are_made_at_first_use_and_not_before(store, server, tables
 
 
 @real
-async def test_somebody_elses_tables_are_left_alone(store, server, tables, failure):
+async def test_tables_of_another_program_are_rejected_and_not_changed(
+    store, server, tables, failure
+):
     await server.execute("CREATE TABLE llm_stages_record (mine text)")
     await server.execute("INSERT INTO llm_stages_record VALUES ('precious')")
     assert str(await failure(store)).endswith(
@@ -41,7 +43,7 @@ async def test_somebody_elses_tables_are_left_alone(store, server, tables, failu
 
 
 @real
-async def test_tables_of_another_version_are_refused(postgres, store, server, failure):
+async def test_tables_of_another_version_are_rejected(postgres, store, server, failure):
     await store.create("s", ONE)
     await store.aclose()
     await server.execute("UPDATE llm_stages_version SET version = version + 1")

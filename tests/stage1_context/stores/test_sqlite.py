@@ -1,5 +1,4 @@
-"""What is SQLite's own: the file, other processes, a disk that is full. See test_store.py for the
-rest."""
+"""SQLite only: the file, other processes, a full disk. See test_store.py for all stores."""
 
 import asyncio
 import os
@@ -36,12 +35,12 @@ from stage1_context.journal import MessageRecord
 from stage1_context.stores.sqlite import SqliteStore
 
 store = SqliteStore(sys.argv[1])
-said = lambda text: MessageRecord(Message.user(text))
+user_record = lambda text: MessageRecord(Message.user(text))
 """
 
 
 def program(code, *arguments, **options):
-    """Another process, with a store on the file it is given."""
+    """Start another process with a store on the given file."""
     command = [sys.executable, "-W", "error", "-c", BEGINNING + code, *map(str, arguments)]
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
@@ -49,9 +48,9 @@ def program(code, *arguments, **options):
 
 
 def finished(process):
-    said, complaints = process.communicate(timeout=60)
-    assert (process.returncode, complaints) == (0, "")
-    return said.split()
+    output, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (0, "")
+    return output.split()
 
 
 @pytest.fixture
@@ -67,34 +66,34 @@ async def store(path):
 
 
 async def failure(store):
-    """What the store says when it cannot be used."""
+    """Return the error message of a store that cannot be used."""
     with pytest.raises(StoreFailed) as caught:
         await store.create("s", ONE)
     return str(caught.value)
 
 
-def test_a_store_shows_its_file():
+def test_the_repr_of_a_store_shows_its_file():
     assert repr(SqliteStore(Path("some") / "file.sqlite")) == "SqliteStore('some/file.sqlite')"
 
 
-async def test_the_file_is_made_at_first_use_and_not_before(path, store):
+async def test_the_file_is_created_at_first_use(path, store):
     assert not path.exists()
     assert await store.sessions() == []
     assert path.exists()
 
 
-async def test_what_was_written_is_there_for_the_next_store(path, store):
+async def test_written_records_are_read_by_the_next_store(path, store):
     await store.create("s", ONE)
     await store.aclose()
     assert [each.name for each in path.parent.iterdir()] == [path.name], (
-        "everything is in the one file"
+        "the data is in a single file"
     )
     other = SqliteStore(str(path))
     assert await other.read("s") == [(0, ONE)]
     await other.aclose()
 
 
-async def test_a_store_in_memory_is_gone_when_it_is_closed(tmp_path, monkeypatch):
+async def test_a_store_in_memory_is_empty_after_it_was_closed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     store, other = SqliteStore(":memory:"), SqliteStore(":memory:")
     await store.create("s", ONE)
@@ -112,15 +111,15 @@ async def test_a_store_in_memory_is_gone_when_it_is_closed(tmp_path, monkeypatch
 
 ADVICE = "It may be damaged: restore a backup, or recover its content with the command .recover of the sqlite3 shell."
 CHANGES = {
-    "a record that is cut": (
+    "a truncated record": (
         "UPDATE record SET body = substr(body, 1, 9)",
         "A journal record must be JSON text",
     ),
-    "a record that is a number": (
+    "a number as a record": (
         "UPDATE record SET body = CAST(5 AS BLOB)",
         "A journal record is a JSON object",
     ),
-    "a record that is no text": (
+    "a record of invalid UTF-8": (
         r"UPDATE record SET body = CAST(x'ff' AS TEXT)",
         "Could not decode to UTF-8",
     ),
@@ -128,13 +127,13 @@ CHANGES = {
         """UPDATE record SET body = '{"kind": "dream"}'""",
         "Unknown journal record",
     ),
-    "a time that no calendar has": ("UPDATE session SET updated = 1e300", "out of range"),
-    "a time that is text": ("UPDATE session SET updated = 'noon'", "str"),
+    "a time out of range": ("UPDATE session SET updated = 1e300", "out of range"),
+    "a text as a time": ("UPDATE session SET updated = 'noon'", "str"),
 }
 
 
 @pytest.mark.parametrize(("change", "reason"), CHANGES.values(), ids=CHANGES)
-async def test_damaged_content_is_a_failure_of_the_store(change, reason, path, store):
+async def test_damaged_content_raises_store_failed_with_advice(change, reason, path, store):
     await store.create("s", ONE, TWO)
     with closing(sqlite3.connect(path)) as database, database:
         database.execute(change)
@@ -187,8 +186,8 @@ async def try_all(path):
 @given(
     flips=st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 255)), min_size=1, max_size=5)
 )
-def test_any_damaged_byte_is_harmless_or_a_failure_of_the_store(flips, sound, path):
-    damaged, written = bytearray(sound), [place for place, byte in enumerate(sound) if byte]
+def test_any_damaged_byte_is_harmless_or_raises_store_failed(flips, sound, path):
+    damaged, written = bytearray(sound), [offset for offset, byte in enumerate(sound) if byte]
     for number, byte in flips:
         damaged[written[number % len(written)]] = byte
     for end in ("", "-wal", "-shm"):
@@ -198,7 +197,7 @@ def test_any_damaged_byte_is_harmless_or_a_failure_of_the_store(flips, sound, pa
 
 
 @pytest.mark.parametrize("table", [b"INDEX record_by_kind", b"TABLE session"])
-async def test_a_schema_that_is_no_text_is_a_failure_of_the_store(table, sound, path, store):
+async def test_a_schema_of_invalid_utf8_raises_store_failed(table, sound, path, store):
     path.write_bytes(sound.replace(table, table[:6] + b"\xe9\xff\xfe" + table[9:]))
     text = await failure(store)
     assert text.startswith(f"The SQLite file {str(path)!r} could not be used: ")
@@ -209,7 +208,7 @@ async def test_a_schema_that_is_no_text_is_a_failure_of_the_store(table, sound, 
 # ---------------------------------------------------------------------------
 
 
-async def test_a_missing_folder_is_said_and_may_be_made_later(path):
+async def test_a_missing_folder_raises_an_error_and_can_be_created_later(path):
     store = SqliteStore(path.parent / "later" / "s.sqlite")
     assert await failure(store) == (
         f"The SQLite file {store.path!r} cannot be created: its folder {str(path.parent / 'later')!r} is missing."
@@ -219,14 +218,14 @@ async def test_a_missing_folder_is_said_and_may_be_made_later(path):
     await store.aclose()
 
 
-async def test_a_folder_is_no_file(tmp_path):
+async def test_a_folder_instead_of_a_file_raises_store_failed(tmp_path):
     store = SqliteStore(tmp_path)
     text = f"The SQLite file {str(tmp_path)!r} could not be used: unable to open database file."
     assert await failure(store) == text
     await store.aclose()
 
 
-async def test_a_file_that_is_no_database_is_said_to_be_none(path, store):
+async def test_a_file_that_is_not_a_database_raises_store_failed(path, store):
     path.write_text("Dear diary, " * 1000)
     text = f"The SQLite file {str(path)!r} could not be used: file is not a database. {ADVICE}"
     assert await failure(store) == text
@@ -235,7 +234,7 @@ async def test_a_file_that_is_no_database_is_said_to_be_none(path, store):
 @pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may write everywhere"
 )
-async def test_a_file_that_may_not_be_written_can_be_read(path, store):
+async def test_a_read_only_file_can_be_read(path, store):
     await store.create("s", ONE)
     await store.aclose()
     path.chmod(0o400)
@@ -249,7 +248,7 @@ async def test_a_file_that_may_not_be_written_can_be_read(path, store):
 # -------------------------------------------------------------------------------------
 
 
-async def test_a_writer_does_not_wait_for_another_one_without_end(path, store):
+async def test_a_writer_waits_for_another_one_only_until_its_timeout(path, store):
     await store.create("s", ONE)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -258,19 +257,19 @@ async def test_a_writer_does_not_wait_for_another_one_without_end(path, store):
     assert (
         str(caught.value) == f"The SQLite file {str(path)!r} could not be used: database is locked."
     )
-    assert await store.read("s") == [(0, ONE)], "who reads does not wait"
+    assert await store.read("s") == [(0, ONE)], "a reader does not wait"
     other.execute("ROLLBACK")
     assert await store.append("s", THREE) == 2
     assert await store.read("s") == [(0, ONE), (1, THREE)]
     other.close()
 
 
-async def test_processes_that_write_at_once_lose_nothing_and_never_mix(path, store):
+async def test_concurrent_processes_lose_no_records_and_do_not_interleave_them(path, store):
     await store.create("s")
     writing = """
 async def main():
     for n in range(100):
-        await store.append("s", said(sys.argv[2]), said(str(n)))
+        await store.append("s", user_record(sys.argv[2]), user_record(str(n)))
 asyncio.run(main())
 """
     names = ["a", "b", "c"]
@@ -285,12 +284,12 @@ asyncio.run(main())
         ]
 
 
-async def test_what_was_acknowledged_survives_a_process_that_is_killed(path, store):
+async def test_acknowledged_records_survive_a_killed_process(path, store):
     writing = """
 async def main():
     await store.create("s")
     while True:
-        print(await store.append("s", said("one"), said("two")), flush=True)
+        print(await store.append("s", user_record("one"), user_record("two")), flush=True)
 asyncio.run(main())
 """
     with program(writing, path) as writer:
@@ -306,14 +305,14 @@ asyncio.run(main())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs limits on the size of files")
-async def test_a_full_disk_is_said_and_costs_nothing_that_was_acknowledged(path, store):
+async def test_a_full_disk_raises_an_error_and_loses_no_acknowledged_record(path, store):
     writing = """
 resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
 async def main():
     await store.create("s")
     try:
         while True:
-            print(await store.append("s", said("one"), said("two" * 1000)))
+            print(await store.append("s", user_record("one"), user_record("two" * 1000)))
     except StoreFailed as error:
         print(error.__cause__.sqlite_errorname)
     print(len(await store.read("s")))
@@ -332,32 +331,31 @@ asyncio.run(main())
     assert await store.append("s", THREE) == int(readable) + 1
 
 
-# ---- letting go
+# ---- closing
 # ------------------------------------------------------------------------------------------
 
 
-async def test_a_store_that_nobody_closes_is_not_kept_alive(path, collect):
+async def test_a_store_that_is_not_closed_is_released_from_memory(path, collect):
     store = SqliteStore(path)
     await store.create("s", ONE)
     gone = weakref.ref(store)
     del store
-    for _ in range(
-        1000
-    ):  # the thread lets go of its last work a moment after it has handed over the answer
+    # The thread releases its last job shortly after it has delivered the result.
+    for _ in range(1000):
         collect()
         if gone() is None:
             break
     assert gone() is None
 
 
-def test_a_program_that_closes_nothing_ends_quietly(path):
-    assert finished(program('asyncio.run(store.create("s", said("one")))', path)) == []
+def test_a_program_that_does_not_close_its_store_ends_without_output(path):
+    assert finished(program('asyncio.run(store.create("s", user_record("one")))', path)) == []
     assert [each.name for each in path.parent.iterdir()] == [path.name], (
-        "everything is in the one file"
+        "the data is in a single file"
     )
 
 
-async def test_closing_while_others_write_loses_nothing(store):
+async def test_closing_a_store_during_writes_loses_no_records(store):
     await store.create("s")
     for _ in range(20):
         writing = [store.append("s", ONE, TWO) for _ in range(4)]

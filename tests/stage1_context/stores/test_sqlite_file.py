@@ -1,4 +1,4 @@
-"""A SQLite file: made, recognized, or left alone."""
+"""Opening a SQLite file: created, recognized, or rejected without changes."""
 
 import sqlite3
 import threading
@@ -26,21 +26,21 @@ def version(path):
         return database.execute("PRAGMA user_version").fetchone()[0]
 
 
-def plain(path, *statements):
-    """Run statements as a program that is not ours does."""
+def run_sql(path, *statements):
+    """Run statements as another program does."""
     database = sqlite3.connect(path, isolation_level=None)
     found = [database.execute(statement).fetchall() for statement in statements]
     database.close()
     return found
 
 
-def refused(path):
+def open_error(path):
     with pytest.raises(StoreFailed) as caught:
         open_file(path, 0.0)
     return str(caught.value)
 
 
-def test_a_file_that_is_not_there_is_made_with_everything_it_needs(path):
+def test_a_missing_file_is_created_with_its_tables_and_settings(path):
     with opened(path) as database:
         found = database.execute(
             "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY 1"
@@ -51,35 +51,35 @@ def test_a_file_that_is_not_there_is_made_with_everything_it_needs(path):
     assert version(path) == VERSION
 
 
-def test_an_empty_file_is_filled(path):
+def test_an_empty_file_gets_the_tables(path):
     open(path, "w").close()
     assert version(path) == VERSION
 
 
-def test_a_file_in_memory_is_made(tmp_path, monkeypatch):
+def test_a_database_in_memory_gets_the_tables(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert version(":memory:") == VERSION
     assert [*tmp_path.iterdir()] == []
 
 
-def test_a_missing_folder_is_named(tmp_path):
+def test_the_error_of_a_missing_folder_names_the_folder(tmp_path):
     folder = tmp_path / "nowhere"
-    assert refused(str(folder / "s.sqlite")) == (
+    assert open_error(str(folder / "s.sqlite")) == (
         f"The SQLite file {str(folder / 's.sqlite')!r} cannot be created: its folder {str(folder)!r} is missing."
     )
     assert not folder.exists()
 
 
 @pytest.mark.parametrize("other", [VERSION + 1, VERSION - 1])
-def test_a_file_of_another_version_is_refused_and_left_as_it_is(path, other):
+def test_a_file_of_another_version_is_rejected_and_not_changed(path, other):
     with opened(path) as database:
         database.execute("INSERT INTO session (id, created, updated) VALUES ('s', 2.5, 3.5)")
         database.execute(f"PRAGMA user_version = {other}")
-    assert refused(path) == (
+    assert open_error(path) == (
         f"The SQLite file {path!r} has version {other}; this program knows version {VERSION}. "
         "Use the program that wrote it, or another file."
     )
-    assert plain(path, "PRAGMA user_version", "SELECT * FROM session") == [
+    assert run_sql(path, "PRAGMA user_version", "SELECT * FROM session") == [
         [(other,)],
         [(1, "s", 2.5, 3.5)],
     ]
@@ -87,7 +87,7 @@ def test_a_file_of_another_version_is_refused_and_left_as_it_is(path, other):
 
 FOREIGN = {
     "tables": ("CREATE TABLE mine (x)", "INSERT INTO mine VALUES ('precious')"),
-    "tables named like ours": ("CREATE TABLE session (x)",),
+    "tables with the same names": ("CREATE TABLE session (x)",),
     "a version": (f"PRAGMA user_version = {VERSION}",),
     "tables and a version": ("CREATE TABLE mine (x)", f"PRAGMA user_version = {VERSION}"),
     "tables and a newer version": ("CREATE TABLE mine (x)", f"PRAGMA user_version = {VERSION + 1}"),
@@ -95,20 +95,20 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("statements", FOREIGN.values(), ids=FOREIGN)
-def test_another_programs_file_is_refused_and_not_touched(tmp_path, path, statements):
-    plain(path, *statements)
+def test_a_file_of_another_program_is_rejected_and_not_changed(tmp_path, path, statements):
+    run_sql(path, *statements)
     before = (tmp_path / "sessions.sqlite").read_bytes()
     assert (
-        refused(path)
+        open_error(path)
         == f"The SQLite file {path!r} contains another program's tables. Choose another file."
     )
     assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == {
         "sessions.sqlite": before
     }
-    assert plain(path, "PRAGMA journal_mode") == [[("delete",)]]
+    assert run_sql(path, "PRAGMA journal_mode") == [[("delete",)]]
 
 
-def test_a_file_that_is_no_database_is_not_touched(tmp_path, path):
+def test_a_file_that_is_not_a_database_is_not_changed(tmp_path, path):
     text = "Dear diary, " * 1000
     (tmp_path / "sessions.sqlite").write_text(text)
     with pytest.raises(sqlite3.DatabaseError, match="file is not a database"):
@@ -116,9 +116,9 @@ def test_a_file_that_is_no_database_is_not_touched(tmp_path, path):
     assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"sessions.sqlite": text}
 
 
-def test_many_that_open_a_new_file_at_once_find_it_made_once(path):
-    many, failed = 16, []
-    together = threading.Barrier(many)
+def test_concurrent_threads_create_a_new_file_once(path):
+    thread_count, failed = 16, []
+    together = threading.Barrier(thread_count)
 
     def use():
         together.wait()
@@ -130,16 +130,16 @@ def test_many_that_open_a_new_file_at_once_find_it_made_once(path):
         except Exception as error:
             failed.append(error)
 
-    threads = [threading.Thread(target=use) for _ in range(many)]
+    threads = [threading.Thread(target=use) for _ in range(thread_count)]
     for each in threads:
         each.start()
     for each in threads:
         each.join()
     assert failed == []
-    assert plain(path, "SELECT count(*) FROM session") == [[(many,)]]
+    assert run_sql(path, "SELECT count(*) FROM session") == [[(thread_count,)]]
 
 
-def test_a_transaction_that_fails_leaves_nothing_behind(path):
+def test_a_failed_transaction_is_rolled_back(path):
     class Stopped(BaseException):
         pass
 

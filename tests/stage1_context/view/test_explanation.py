@@ -29,7 +29,7 @@ class Letters:
 
 
 SYSTEM = Message.system("Be brief.")
-TALK = [
+CONVERSATION = [
     Message.user("Tell me all you know about the weather in Shanghai, from the beginning."),
     Message.assistant("It began a long time ago."),
     Message.user("And today?"),
@@ -39,21 +39,21 @@ TALK = [
 
 
 def selection(window, rest, budget=None, system=(SYSTEM,)):
-    """What a window makes of these messages, each of which takes ten tokens."""
+    """The selection of a window from these messages of ten tokens each."""
     fixed = [Counted(each, 10, place) for place, each in enumerate(system)]
     others = [Counted(each, 10, place) for place, each in enumerate(rest, len(fixed))]
     budget = budget or TokenBudget()
     return Selection(window, fixed, others, budget, window.select(fixed, others, budget))
 
 
-def whys(explanation):
+def reasons(explanation):
     return [(each.sent, each.why) for each in explanation.messages]
 
 
-async def test_an_explanation_is_a_table_when_it_is_printed():
+async def test_an_explanation_is_printed_as_a_table():
     engine = ContextEngine(window=DropOldest(max_tokens=100), token_counter=Letters())
     session = await engine.create_session("s", system_prompt=SYSTEM.text)
-    for each in TALK:
+    for each in CONVERSATION:
         await engine.add_message(session, each)
     assert str(await engine.explain(session, reserve_tokens=8)) == (
         """\
@@ -70,8 +70,10 @@ yes   tool           21                                    Sunny, 25 degrees"""
     )
 
 
-def test_an_explanation_is_a_value_with_every_message():
-    seen = explain(selection(KeepSystemAndRecent(max_messages=1), TALK[:2], TokenBudget(3, 2)))
+def test_an_explanation_contains_every_message():
+    seen = explain(
+        selection(KeepSystemAndRecent(max_messages=1), CONVERSATION[:2], TokenBudget(3, 2))
+    )
     assert seen == Explanation(
         "KeepSystemAndRecent(max_tokens=None, max_messages=1, oversize='error')",
         {"system messages": 10, "messages": 10, "tools": 2, "reply": 3},
@@ -88,8 +90,8 @@ def test_an_explanation_is_a_value_with_every_message():
     assert seen.dropped == seen.messages[1:2]
 
 
-def test_a_conversation_of_which_all_is_sent_leaves_the_reasons_empty():
-    assert str(explain(selection(KeepEverything(), TALK[2:3]))) == (
+def test_messages_that_fit_have_no_reason():
+    assert str(explain(selection(KeepEverything(), CONVERSATION[2:3]))) == (
         """\
 KeepEverything()
 tokens: 10 system messages + 10 messages + 0 tools + 0 reply
@@ -100,7 +102,7 @@ yes   user           10               And today?"""
     )
 
 
-def test_an_empty_conversation_has_an_empty_table():
+def test_an_empty_conversation_is_printed_as_an_empty_table():
     assert str(explain(selection(DropOldest(50), [], system=()))) == (
         """\
 DropOldest(max_tokens=50, max_messages=None, oversize='error')
@@ -110,15 +112,15 @@ sent  role       tokens  why  message"""
     )
 
 
-def test_the_servers_own_counting_is_told_where_it_differs():
-    explanation = explain(selection(DropOldest(100), TALK, TokenBudget(9, 5, 1.3)))
+def test_the_scale_of_the_server_is_printed_if_it_differs_from_one():
+    explanation = explain(selection(DropOldest(100), CONVERSATION, TokenBudget(9, 5, 1.3)))
     assert str(explanation).splitlines()[1:3] == [
         "tokens: 10 system messages + 50 messages + 5 tools + 9 reply, 5 left",
         "The server counts 1.30 for each of these, the reply's apart.",
     ]
 
 
-# ---- why
+# ---- reasons
 # ---------------------------------------------------------------------------------------------------
 
 
@@ -143,16 +145,18 @@ def test_the_servers_own_counting_is_told_where_it_differs():
         (DropOldest(60, 5), TokenBudget(), ["too many messages: 1 more, 0 left"]),
     ],
 )
-def test_the_exchange_that_was_dropped_last_says_why_and_others_are_older(window, budget, dropped):
-    explanation = explain(selection(window, TALK, budget))
+def test_the_newest_dropped_exchange_has_the_reason_and_older_ones_are_marked_as_older(
+    window, budget, dropped
+):
+    explanation = explain(selection(window, CONVERSATION, budget))
     expected = [(False, why) for why in dropped] + [(True, "")] * (5 - len(dropped))
-    assert whys(explanation)[1:] == expected
+    assert reasons(explanation)[1:] == expected
 
 
-def test_a_whole_exchange_is_dropped_for_one_reason():
-    explanation = explain(selection(DropOldest(35), [*TALK[2:], TALK[0]]))
+def test_all_messages_of_a_dropped_exchange_have_the_same_reason():
+    explanation = explain(selection(DropOldest(35), [*CONVERSATION[2:], CONVERSATION[0]]))
     why = "does not fit: 20 needed, 15 left"
-    assert whys(explanation)[1:] == [
+    assert reasons(explanation)[1:] == [
         (False, "older than what did not fit"),
         (False, why),
         (False, why),
@@ -160,8 +164,8 @@ def test_a_whole_exchange_is_dropped_for_one_reason():
     ]
 
 
-async def test_a_message_that_was_cut_says_so_and_what_is_older_does_not_seem_to_fit():
-    """What is left beside a cut message may be more than an older one would take."""
+async def test_a_cut_message_is_marked_and_older_messages_are_not_described_as_fitting():
+    """An older message may be smaller than the space beside a cut message."""
     window = DropOldest(3000, oversize="cut")
     transcript = Transcript.of([Message.user("a"), Message.user("x" * 9000)], window, Letters())
     seen = explain(await transcript.select(complete=True))
@@ -175,14 +179,14 @@ async def test_a_message_that_was_cut_says_so_and_what_is_older_does_not_seem_to
     assert seen.budget["left"] > short.tokens
 
 
-async def test_a_summary_and_a_pinned_question_say_what_they_are():
+async def test_a_summary_and_a_pinned_question_are_marked():
     engine = ContextEngine(window=KeepSystemAndRecent(max_messages=1))
     session = await engine.create_session("s", system_prompt=SYSTEM.text)
-    for each in TALK[:3]:
+    for each in CONVERSATION[:3]:
         await engine.add_message(session, each)
     transcript = engine.transcript(session)
     await transcript.set_summary("They met.", until=2)
-    seen = explain(await transcript.select(pinned=TALK[0], complete=True))
+    seen = explain(await transcript.select(pinned=CONVERSATION[0], complete=True))
     assert [(each.index, each.role, each.sent, each.why) for each in seen.messages] == [
         (0, "system", True, "always sent"),
         (-1, "system", True, "the summary"),
@@ -192,7 +196,7 @@ async def test_a_summary_and_a_pinned_question_say_what_they_are():
     ]
 
 
-async def test_results_that_a_repair_appends_have_lines_of_their_own():
+async def test_results_of_a_repair_have_their_own_lines():
     transcript = Transcript.of([Message.assistant("", [ToolCall("a", "f"), ToolCall("b", "g")])])
     await transcript.repair_history()
     seen = explain(await transcript.select())
@@ -204,21 +208,21 @@ async def test_results_that_a_repair_appends_have_lines_of_their_own():
 
 
 class EveryOther:
-    """A window of somebody's own."""
+    """A custom window."""
 
     def select(self, system, rest, budget, /):
         return [*system, *rest[::2]]
 
 
 class FirstAndNote(DropOldest):
-    """Another one, which follows no rule of ours although it is called one of ours."""
+    """A custom window that derives from a built-in one and ignores its rules."""
 
     def select(self, system, rest, budget, /):
         return [*system, rest[0], Counted(Message.user("(and so on)"), 3)]
 
 
-def test_a_window_of_ones_own_is_explained_by_what_it_chose():
-    assert whys(explain(selection(EveryOther(), TALK[:3]))) == [
+def test_the_choice_of_a_custom_window_is_explained():
+    assert reasons(explain(selection(EveryOther(), CONVERSATION[:3]))) == [
         (True, "always sent"),
         (True, ""),
         (False, "not chosen by the window"),
@@ -226,9 +230,9 @@ def test_a_window_of_ones_own_is_explained_by_what_it_chose():
     ]
 
 
-def test_what_a_window_of_ones_own_writes_is_shown_last():
-    seen = explain(selection(FirstAndNote(100), TALK[:3]))
-    assert whys(seen)[1:] == [
+def test_messages_that_a_custom_window_adds_are_shown_last():
+    seen = explain(selection(FirstAndNote(100), CONVERSATION[:3]))
+    assert reasons(seen)[1:] == [
         (True, ""),
         (False, "not chosen by the window"),
         (False, "not chosen by the window"),
@@ -241,7 +245,7 @@ def test_what_a_window_of_ones_own_writes_is_shown_last():
     )
 
 
-# ---- what is shown of a message
+# ---- preview of a message
 # -----------------------------------------------------------------------------
 
 
@@ -264,7 +268,7 @@ def test_what_a_window_of_ones_own_writes_is_shown_last():
         (Message.assistant("Let me see.", [ToolCall("a", "f")]), "Let me see."),
     ],
 )
-def test_a_message_is_shown_by_how_it_begins(message, preview):
+def test_the_preview_of_a_message_is_the_beginning_of_its_text(message, preview):
     explanation = explain(selection(KeepEverything(), [message], system=()))
     assert explanation.messages[0].preview == preview
     assert str(explanation).encode()
@@ -290,7 +294,7 @@ sizes = st.lists(st.tuples(st.booleans(), st.integers(0, 90)), max_size=8)
     ),
     st.sampled_from(["error", "cut"]),
 )
-def test_the_budget_adds_up_and_never_contradicts_the_window(
+def test_the_budget_adds_up_and_agrees_with_the_window(
     kind, tokens, messages, drawn, budget, oversize
 ):
     window = kind(tokens, messages, oversize)

@@ -23,7 +23,7 @@ from stage1_context.view.projection import shown_exchanges
 
 
 class Letters:
-    """Counts letters, and how often it was asked for each text."""
+    """Counts letters, and records how often each text was counted."""
 
     def __init__(self):
         self.seen = Counter()
@@ -33,20 +33,20 @@ class Letters:
         return len(text)
 
 
-class Watched(MemoryStore):
-    """Remembers which records were handed out."""
+class WatchedStore(MemoryStore):
+    """Records the indices of the records that were read."""
 
     def __init__(self, journals):
         super().__init__(journals)
-        self.handed_out = []
+        self.pages_read = []
 
     async def read(self, session_id, start=0, end=None, *, kinds=None):
         found = await super().read(session_id, start, end, kinds=kinds)
-        self.handed_out.append([index for index, _ in found])
+        self.pages_read.append([index for index, _ in found])
         return found
 
 
-def said(number):
+def user(number):
     return MessageRecord(Message.user(f"message {number}"))
 
 
@@ -59,7 +59,7 @@ def result(id, text="done"):
 
 
 def fold(records, summaries=True):
-    """The system messages and the other messages of a journal, by looking at all of it."""
+    """The system messages and the other messages of a complete journal (reference implementation)."""
     until, inserted, hidden = 0, [], set()
     for record in records:
         if isinstance(record, SummaryRecord):
@@ -84,7 +84,7 @@ def fold(records, summaries=True):
 
 
 def add(exchanges, index, message):
-    """Add a message, or a result behind the newest call that lacks it."""
+    """Add a message, or a result after the newest call without one."""
     if message.role != "tool":
         exchanges.append([(index, message)])
     elif calling := [each for each in exchanges if lacks(each, message.tool_call_id)]:
@@ -108,8 +108,7 @@ def pairs(counted):
 
 
 def check(reader, records, summaries):
-    """What a reader shows is the end of what the whole journal shows, and begins with a whole
-    exchange."""
+    """Assert that the reader shows whole exchanges from the end of the journal."""
     system, rest = fold(records, summaries)
     assert pairs(reader.system) == system
     assert pairs(reader.messages) == rest[len(rest) - len(reader.messages) :]
@@ -120,11 +119,11 @@ def check(reader, records, summaries):
     assert not reader.messages or reader.messages[0].message.role != "tool"
 
 
-# ---- what is read
+# ---- pages
 # ----------------------------------------------------------------------------------------
 
 
-async def test_a_long_journal_is_opened_with_its_control_and_its_last_page_only():
+async def test_opening_a_long_journal_reads_only_control_records_and_the_last_page():
     control = {
         0: MessageRecord(Message.system("be brief")),
         1000: SummaryRecord("they met", 900),
@@ -132,70 +131,70 @@ async def test_a_long_journal_is_opened_with_its_control_and_its_last_page_only(
         3000: RepairRecord((), (2999,)),
         4000: MessageRecord(Message.system("be kind")),
     }
-    store = Watched({"s": [control.get(number) or said(number) for number in range(5000)]})
+    store = WatchedStore({"s": [control.get(number) or user(number) for number in range(5000)]})
     reader = JournalReader(store, "s", Letters())
     await reader.read_new()
-    assert store.handed_out == [[0, 1000, 2000, 3000, 4000], list(range(4968, 5000))]
+    assert store.pages_read == [[0, 1000, 2000, 3000, 4000], list(range(4968, 5000))]
     assert [each.message.text for each in reader.system] == ["be brief", "be kind"]
     assert [each.index for each in reader.messages] == list(range(4968, 5000))
     assert not reader.has_all
 
 
-async def test_each_page_is_twice_as_long_up_to_a_limit_and_none_is_read_twice():
-    store = Watched({"s": map(said, range(20_000))})
+async def test_each_page_is_twice_as_long_up_to_a_limit_and_is_read_once():
+    store = WatchedStore({"s": map(user, range(20_000))})
     reader = JournalReader(store, "s", Letters())
     await reader.read_new()
     while not reader.has_all:
         await reader.read_back()
-    pages = [len(page) for page in store.handed_out[1:]]
+    pages = [len(page) for page in store.pages_read[1:]]
     assert pages[:9] == [32, 64, 128, 256, 512, 1024, 2048, 4096, 4096]
     assert max(pages) == 4096
     assert sum(pages) == len(reader.messages) == 20_000
     await reader.read_back()
-    assert len(store.handed_out) == len(pages) + 1
+    assert len(store.pages_read) == len(pages) + 1
 
 
-async def test_what_a_summary_stands_for_is_not_read():
-    store = Watched(
-        {"s": [*map(said, range(1000)), SummaryRecord("they met", 990), *map(said, range(5))]}
+async def test_messages_replaced_by_a_summary_are_not_read():
+    store = WatchedStore(
+        {"s": [*map(user, range(1000)), SummaryRecord("they met", 990), *map(user, range(5))]}
     )
     reader = JournalReader(store, "s", Letters())
     await reader.read_new()
     assert reader.has_all
-    assert store.handed_out == [[1000], [*range(990, 1000), *range(1001, 1006)]]
+    assert store.pages_read == [[1000], [*range(990, 1000), *range(1001, 1006)]]
 
 
-async def test_what_is_new_is_read_and_nothing_else():
-    store = Watched({"s": map(said, range(1000))})
+async def test_read_new_reads_only_new_records():
+    store = WatchedStore({"s": map(user, range(1000))})
     reader = JournalReader(store, "s", Letters())
     await reader.read_new()
-    store.handed_out.clear()
-    await store.append("s", said(1000), CallStartedRecord("a", "f"), VariableRecord("x" * 10_000))
+    store.pages_read.clear()
+    await store.append("s", user(1000), CallStartedRecord("a", "f"), VariableRecord("x" * 10_000))
     await reader.read_new()
     await reader.read_new()
-    assert store.handed_out == [[1000]]
+    assert store.pages_read == [[1000]]
 
 
-async def test_what_was_written_from_here_is_not_read_unless_somebody_else_wrote_before():
-    store = Watched({"s": map(said, range(1000))})
+async def test_appended_records_are_not_read_again_unless_another_writer_appended_before():
+    store = WatchedStore({"s": map(user, range(1000))})
     reader = JournalReader(store, "s", Letters())
-    reader.on_append([said(0)], 1)  # nothing is known of the journal yet
+    reader.on_append([user(0)], 1)  # the reader has not read the journal yet
     await reader.read_new()
-    store.handed_out.clear()
-    own = [said(1000), CallStartedRecord("a", "f"), said(1002)]
+    store.pages_read.clear()
+    own = [user(1000), CallStartedRecord("a", "f"), user(1002)]
     reader.on_append(own, await store.append("s", *own))
     await reader.read_new()
-    assert store.handed_out == []
-    await store.append("s", said(1003))
-    reader.on_append([said(1004)], await store.append("s", said(1004)))
+    assert store.pages_read == []
+    await store.append("s", user(1003))
+    reader.on_append([user(1004)], await store.append("s", user(1004)))
     await reader.read_new()
-    assert store.handed_out == [[1003, 1004]]
+    assert store.pages_read == [[1003, 1004]]
     assert [each.index for each in reader.messages][-5:] == [999, 1000, 1002, 1003, 1004]
 
 
 @pytest.mark.parametrize("control", [RepairRecord((), (2,)), SummaryRecord("they met", 2)])
-async def test_a_control_that_was_written_from_here_changes_how_messages_look(control):
-    records = [said(0), calls("a"), said(2), result("a", "long")]
+async def test_an_appended_control_record_changes_the_messages_shown(control):
+    records = [user(0), calls("a"), user(2), result("a", "long")]
     store = MemoryStore({"s": records})
     reader = JournalReader(store, "s", Letters())
     await reader.read_new()
@@ -205,29 +204,28 @@ async def test_a_control_that_was_written_from_here_changes_how_messages_look(co
 
 
 @pytest.mark.parametrize("many", [31, 32, 33, 100])
-async def test_the_newest_message_is_read_however_much_else_stands_behind_it(many):
-    store = MemoryStore({"s": [*map(said, range(100)), *[CallStartedRecord("a", "f")] * many]})
+async def test_the_newest_message_is_read_even_if_many_other_records_follow_it(many):
+    store = MemoryStore({"s": [*map(user, range(100)), *[CallStartedRecord("a", "f")] * many]})
     reader = JournalReader(store, "s", Letters())
     await reader.read_new()
     assert reader.messages[-1].index == 99
 
 
-async def test_it_does_not_begin_between_a_call_and_its_results():
+async def test_the_messages_never_begin_between_a_call_and_its_results():
     ids = [str(number) for number in range(200)]
-    store = MemoryStore({"s": [*map(said, range(1000)), calls(*ids), *map(result, ids), said(0)]})
+    store = MemoryStore({"s": [*map(user, range(1000)), calls(*ids), *map(result, ids), user(0)]})
     reader = JournalReader(store, "s", Letters())
     await reader.read_new()
-    assert [each.index for each in reader.messages] == [
-        1201
-    ]  # what was read of the results waits for their call
+    # The results that were read wait for their call.
+    assert [each.index for each in reader.messages] == [1201]
     await reader.read_back()
     assert reader.messages[0].index <= 1000
     assert not reader.has_all
 
 
-async def test_a_result_that_came_late_is_shown_when_its_call_is_read():
+async def test_a_late_result_is_shown_when_its_call_is_read():
     store = MemoryStore(
-        {"s": [*map(said, range(500)), calls("a"), *map(said, range(200)), result("a")]}
+        {"s": [*map(user, range(500)), calls("a"), *map(user, range(200)), result("a")]}
     )
     reader = JournalReader(store, "s", Letters())
     await reader.read_new()
@@ -240,9 +238,9 @@ async def test_a_result_that_came_late_is_shown_when_its_call_is_read():
     assert not reader.has_all
 
 
-async def test_a_summary_that_parted_a_call_from_its_results_does_no_harm_once_it_is_taken_back():
+async def test_a_removed_summary_that_separated_a_call_from_its_results_is_harmless():
     store = MemoryStore(
-        {"s": [*map(said, range(500)), calls("a", "b"), result("a"), result("b"), said(0)]}
+        {"s": [*map(user, range(500)), calls("a", "b"), result("a"), result("b"), user(0)]}
     )
     reader = JournalReader(store, "s", Letters())
     await reader.read_new()
@@ -255,20 +253,20 @@ async def test_a_summary_that_parted_a_call_from_its_results_does_no_harm_once_i
         assert reader.messages[0].index in first
 
 
-async def test_after_a_repair_was_taken_in_only_what_is_new_is_read():
-    store = Watched({"s": map(said, range(1000))})
+async def test_after_a_repair_only_new_records_are_read():
+    store = WatchedStore({"s": map(user, range(1000))})
     reader = JournalReader(store, "s", Letters())
     await reader.read_new()
     await store.append("s", RepairRecord((), (500,)))
     await reader.read_new()
-    store.handed_out.clear()
+    store.pages_read.clear()
     await reader.read_new()
-    assert store.handed_out == []
+    assert store.pages_read == []
 
 
 @pytest.mark.parametrize("length", [1, 49, 50, 51, 80])
-async def test_a_session_that_was_deleted_and_begun_anew_is_read_anew(length):
-    old = [said(0), MessageRecord(Message.system("be brief")), *map(said, range(48))]
+async def test_a_session_that_was_deleted_and_recreated_is_read_again(length):
+    old = [user(0), MessageRecord(Message.system("be brief")), *map(user, range(48))]
     store = MemoryStore({"s": [*old, SummaryRecord("they met", 3), calls("a")]})
     readers = [
         JournalReader(store, "s", Letters()),
@@ -277,32 +275,32 @@ async def test_a_session_that_was_deleted_and_begun_anew_is_read_anew(length):
     for reader in readers:
         await reader.read_new()
     await store.delete("s")
-    await store.create("s", *map(said, range(100, 100 + length)))
+    await store.create("s", *map(user, range(100, 100 + length)))
     for reader in readers:
         await reader.read_new()
         while not reader.has_all:
             await reader.read_back()
         assert [each.message for each in reader.messages] == [
-            said(100 + number).message for number in range(length)
+            user(100 + number).message for number in range(length)
         ]
         assert (reader.system, reader.projection.summary, await call_ids(reader)) == ([], "", set())
 
 
-async def test_all_messages_are_hidden_but_an_old_one_and_that_is_found():
-    store = MemoryStore({"s": [*map(said, range(100)), RepairRecord((), tuple(range(1, 100)))]})
+async def test_an_old_message_is_found_if_all_newer_ones_are_hidden():
+    store = MemoryStore({"s": [*map(user, range(100)), RepairRecord((), tuple(range(1, 100)))]})
     reader = JournalReader(store, "s", Letters())
     await reader.read_new()
     assert [each.index for each in reader.messages] == [0]
 
 
-async def test_a_summary_may_stand_for_messages_that_are_still_to_come():
-    records = [said(0), SummaryRecord("all of it", 4)]
+async def test_a_summary_may_replace_messages_that_are_appended_later():
+    records = [user(0), SummaryRecord("all of it", 4)]
     store = MemoryStore({"s": records})
     readers = [
         JournalReader(store, "s", Letters()),
         JournalReader(store, "s", Letters(), summaries=False),
     ]
-    for new in (said(2), said(3), said(4), SummaryRecord("", 0), said(5)):
+    for new in (user(2), user(3), user(4), SummaryRecord("", 0), user(5)):
         for reader in readers:
             await reader.read_new()
         await store.append("s", new)
@@ -318,11 +316,11 @@ async def test_a_summary_may_stand_for_messages_that_are_still_to_come():
 # --------------------------------------------------------------------------------------------
 
 
-async def test_messages_that_a_summary_stood_for_before_they_came_are_shown_once_when_it_is_taken_back():
-    records = [said(0), said(1), SummaryRecord("they met", 5)]
+async def test_messages_hidden_in_advance_by_a_summary_are_shown_once_after_it_is_removed():
+    records = [user(0), user(1), SummaryRecord("they met", 5)]
     store = MemoryStore({"s": records})
     reader = JournalReader(store, "s", Letters())
-    for new in ([said(number) for number in range(3, 8)], [SummaryRecord("")]):
+    for new in ([user(number) for number in range(3, 8)], [SummaryRecord("")]):
         await reader.read_new()
         check(reader, records, True)
         await store.append("s", *new)
@@ -333,50 +331,50 @@ async def test_messages_that_a_summary_stood_for_before_they_came_are_shown_once
 
 async def test_each_message_is_counted_once():
     counter = Letters()
-    store = MemoryStore({"s": [MessageRecord(Message.system("be brief")), *map(said, range(300))]})
+    store = MemoryStore({"s": [MessageRecord(Message.system("be brief")), *map(user, range(300))]})
     reader = JournalReader(store, "s", counter)
     for number in range(300, 310):
         await reader.read_new()
         await reader.read_back()
-        await store.append("s", said(number))
+        await store.append("s", user(number))
     await reader.read_new()
-    assert (reader.has_all, counter.seen) == (True, {})  # nobody has asked
+    assert (reader.has_all, counter.seen) == (True, {})  # no token count was requested
     for _ in range(2):
         assert sum(each.tokens for each in (*reader.system, *reader.messages)) > 310
     assert counter.seen == {"be brief": 1, **{f"message {number}": 1 for number in range(310)}}
     assert reader.messages[-1].tokens == 4 + len("message 309")
 
 
-# ---- the ids of calls
+# ---- call ids
 # ------------------------------------------------------------------------------------
 
 
-async def test_for_an_unused_id_only_the_calls_are_read():
-    store = Watched(
-        {"s": [calls("a"), *map(said, range(10_000)), calls("b"), result("b"), said(0)]}
+async def test_unused_call_ids_reads_only_the_calls():
+    store = WatchedStore(
+        {"s": [calls("a"), *map(user, range(10_000)), calls("b"), result("b"), user(0)]}
     )
     reader = JournalReader(store, "s", Letters())
     await reader.read_new()
-    store.handed_out.clear()
+    store.pages_read.clear()
     assert await reader.unused_call_ids(["a", "b", "c"]) == ["call_3", "call_4", "c"]
-    assert [index for page in store.handed_out for index in page] == [0, 10_001]
+    assert [index for page in store.pages_read for index in page] == [0, 10_001]
 
 
-async def test_all_call_ids_are_found_wherever_they_stand():
-    store = Watched(
-        {"s": [calls("first"), *map(said, range(10_000)), calls("last"), result("last")]}
+async def test_all_call_ids_are_found_at_any_position():
+    store = WatchedStore(
+        {"s": [calls("first"), *map(user, range(10_000)), calls("last"), result("last")]}
     )
     reader = JournalReader(store, "s", Letters())
     await reader.read_new()
     assert await call_ids(reader) == {"first", "last"}
-    store.handed_out.clear()
+    store.pages_read.clear()
     await call_ids(reader)
-    assert store.handed_out == []
+    assert store.pages_read == []
 
 
-async def test_ids_that_a_repair_gave_are_taken_too():
+async def test_call_ids_of_a_repair_are_found():
     repair = RepairRecord(((1, calls("a-2").message),), (1,))
-    store = MemoryStore({"s": [calls("a"), calls("a"), *map(said, range(100))]})
+    store = MemoryStore({"s": [calls("a"), calls("a"), *map(user, range(100))]})
     opened = JournalReader(store, "s", Letters())
     await opened.read_new()
     await store.append("s", repair)
@@ -385,8 +383,8 @@ async def test_ids_that_a_repair_gave_are_taken_too():
         assert await call_ids(reader) == {"a", "a-2"}
 
 
-async def test_ids_in_messages_that_are_summarized_are_found_also_after_the_summary_was_taken_back():
-    store = MemoryStore({"s": [calls("a"), *map(said, range(200)), SummaryRecord("x", 150)]})
+async def test_call_ids_in_summarized_messages_are_found_also_after_the_summary_is_removed():
+    store = MemoryStore({"s": [calls("a"), *map(user, range(200)), SummaryRecord("x", 150)]})
     reader = JournalReader(store, "s", Letters())
     await reader.read_new()
     await store.append("s", SummaryRecord("y", 190))
@@ -397,24 +395,24 @@ async def test_ids_in_messages_that_are_summarized_are_found_also_after_the_summ
     assert await call_ids(reader) == {"a"}
 
 
-# ---- the same as looking at everything
+# ---- comparison with the complete journal
 # -------------------------------------------------------------------
 
 parts = st.floats(0, 1)
 steps = st.lists(
     st.one_of(
-        st.tuples(st.just("say"), st.integers(1, 6)),
+        st.tuples(st.just("add"), st.integers(1, 6)),
         st.just(("system",)),
         st.tuples(
             st.just("call"), st.integers(1, 5), st.booleans(), st.sampled_from(["", "x" * 30])
         ),
         st.tuples(st.just("noise"), st.integers(1, 6)),
         st.tuples(st.just("summary"), parts),
-        st.just(("take back",)),
+        st.just(("remove summary",)),
         st.just(("repair",)),
         st.tuples(st.just("hide"), parts),
-        st.just(("read on",)),
-        st.just(("read on",)),
+        st.just(("read new",)),
+        st.just(("read new",)),
         st.just(("read back",)),
         st.just(("open",)),
     ),
@@ -423,7 +421,7 @@ steps = st.lists(
 
 
 def boundary(records, part):
-    """The index of a record that is about so far into the journal, and no result."""
+    """The index of a record at about this part of the journal that is not a result."""
     index = int(len(records) * part)
     while (
         index < len(records)
@@ -441,8 +439,8 @@ def is_result(record):
 def new_records(step, records):
     number = len(records)
     match step:
-        case ("say", many):
-            return [said(number + each) for each in range(many)]
+        case ("add", many):
+            return [user(number + each) for each in range(many)]
         case ("system",):
             return [MessageRecord(Message.system(f"rule {number}"))]
         case ("call", many, answered, text):
@@ -459,7 +457,7 @@ def new_records(step, records):
             return [noise[each % 4] for each in range(many)]
         case ("summary", part):
             return [SummaryRecord(f"summary {number}", boundary(records, part))]
-        case ("take back",):
+        case ("remove summary",):
             return [SummaryRecord("")]
         case ("repair",):
             entries = list(enumerate(records))
@@ -471,12 +469,10 @@ def new_records(step, records):
 
 
 @given(steps, st.booleans(), st.sets(st.integers(0, 40)))
-async def test_whatever_happens_a_tail_shows_the_end_of_what_the_whole_journal_shows(
-    steps, summaries, own
-):
+async def test_a_reader_always_shows_the_end_of_the_complete_journal(steps, summaries, own):
     store, records = MemoryStore({"s": []}), []
     reader = JournalReader(store, "s", Letters(), summaries=summaries, page=1)
-    for number, step in enumerate([*steps, ("read on",)]):
+    for number, step in enumerate([*steps, ("read new",)]):
         if new := new_records(step, records):
             records += new
             length = await store.append("s", *new)
@@ -484,7 +480,7 @@ async def test_whatever_happens_a_tail_shows_the_end_of_what_the_whole_journal_s
                 reader.on_append(new, length)
         elif step[0] == "open":
             reader = JournalReader(store, "s", Letters(), summaries=summaries, page=1)
-        elif step[0] == "read on":
+        elif step[0] == "read new":
             await reader.read_new()
             check(reader, records, summaries)
         elif step[0] == "read back":
@@ -505,44 +501,44 @@ async def test_whatever_happens_a_tail_shows_the_end_of_what_the_whole_journal_s
     }
 
 
-# ---- cancelled, or failed
+# ---- cancelled or failed reads
 # --------------------------------------------------------------------------------
 
 
-class Failing(MemoryStore):
-    """Raises an error once, at the nth question."""
+class FailingStore(MemoryStore):
+    """Raises an error once, at the nth operation."""
 
     def __init__(self, journals, at, error):
         super().__init__(journals)
         self.left = at
         self.error = error
 
-    def _ask(self):
+    def _fail_once(self):
         self.left -= 1
         if self.left == 0:
             raise self.error
 
     async def read(self, *given, **named):
-        self._ask()
+        self._fail_once()
         return await super().read(*given, **named)
 
     async def info(self, session_id):
-        self._ask()
+        self._fail_once()
         return await super().info(session_id)
 
 
 ids = [f"call {number}" for number in range(9)]
 BEGINNING = [
     MessageRecord(Message.system("be brief")),
-    *map(said, range(20)),
+    *map(user, range(20)),
     calls(*ids),
     *(result(id, "long " * 10) for id in ids),
 ]
 LATER = [
-    [said(31), MessageRecord(Message.system("be kind"))],
-    [RepairRecord(((25, Message.user("first")),)), said(34)],
+    [user(31), MessageRecord(Message.system("be kind"))],
+    [RepairRecord(((25, Message.user("first")),)), user(34)],
     [RepairRecord(((30, Message.user("inserted")),), (30,))],
-    [SummaryRecord("they met", 5), said(37)],
+    [SummaryRecord("they met", 5), user(37)],
     [SummaryRecord("")],
 ]
 
@@ -552,12 +548,10 @@ LATER = [
     "error", [asyncio.CancelledError(), StoreFailed("gone")], ids=["cancelled", "failed"]
 )
 @pytest.mark.parametrize("at", range(1, 34))
-async def test_after_a_reading_that_was_cancelled_or_failed_the_next_one_is_right(
-    at, error, summaries
-):
+async def test_a_read_after_a_cancelled_or_failed_one_is_correct(at, error, summaries):
     counter = Letters()
     records = list(BEGINNING)
-    store = Failing({"s": records}, at, error)
+    store = FailingStore({"s": records}, at, error)
     reader = JournalReader(store, "s", counter, summaries=summaries, page=1)
     failures = 0
     for later in (*LATER, []):
@@ -566,7 +560,7 @@ async def test_after_a_reading_that_was_cancelled_or_failed_the_next_one_is_righ
                 await read()
             except type(error):
                 failures += 1
-                own = [said(99), result(ids[0], "again")]
+                own = [user(99), result(ids[0], "again")]
                 records += own
                 reader.on_append(own, await store.append("s", *own))
                 await reader.read_new()
@@ -580,8 +574,8 @@ async def test_after_a_reading_that_was_cancelled_or_failed_the_next_one_is_righ
     assert await call_ids(reader) == set(ids)
 
 
-async def test_the_last_of_these_failures_comes_after_everything_else():
-    store = Failing({"s": BEGINNING}, 10**6, StoreFailed("gone"))
+async def test_the_test_above_covers_every_read():
+    store = FailingStore({"s": BEGINNING}, 10**6, StoreFailed("gone"))
     reader = JournalReader(store, "s", Letters(), page=1)
     for later in (*LATER, []):
         await reader.read_new()
@@ -591,25 +585,25 @@ async def test_the_last_of_these_failures_comes_after_everything_else():
 
 
 @pytest.mark.parametrize("phase", range(4))
-async def test_a_page_that_begins_between_a_call_and_its_result_costs_no_more_than_another(phase):
-    turn = [said(0), calls("a"), result("a"), MessageRecord(Message.assistant("done"))]
-    store = Watched({"s": [*turn * 1000, *[said(1)] * phase]})
+async def test_a_page_that_begins_between_a_call_and_its_result_causes_no_extra_reads(phase):
+    turn = [user(0), calls("a"), result("a"), MessageRecord(Message.assistant("done"))]
+    store = WatchedStore({"s": [*turn * 1000, *[user(1)] * phase]})
     reader = JournalReader(store, "s", Letters())
     await reader.read_new()
     await reader.read_back()
-    assert sum(map(len, store.handed_out)) <= 32 + 64
+    assert sum(map(len, store.pages_read)) <= 32 + 64
     assert len(reader.messages) >= 32 + 64 - 3
     assert reader.messages[0].message.role != "tool"
 
 
-async def test_what_people_say_behind_calls_or_between_them_and_their_results_hides_no_call():
-    store = MemoryStore({"s": [said(0), calls("a", "b"), said(1), result("a"), said(2)]})
+async def test_user_messages_after_or_between_calls_and_results_do_not_hide_open_calls():
+    store = MemoryStore({"s": [user(0), calls("a", "b"), user(1), result("a"), user(2)]})
     reader = JournalReader(store, "s", Letters())
     await reader.read_new()
     newest = await reader.newest_exchange()
     assert [each.message.role for each in newest] == ["assistant", "tool"]
     assert is_open(newest)
-    store = MemoryStore({"s": [said(0), calls("a"), said(1), said(2)]})
+    store = MemoryStore({"s": [user(0), calls("a"), user(1), user(2)]})
     reader = JournalReader(store, "s", Letters())
     await reader.read_new()
     newest = await reader.newest_exchange()

@@ -18,72 +18,77 @@ CALL = Message.assistant("", [ToolCall("a", "weather"), ToolCall("b", "forecast"
 SHORT = Message.tool("Sunny", "a", name="weather")
 LONG = Message.tool("Rain. " * 200, "b", name="forecast")
 REPLY = Message.assistant("Sunny.")
-TALK = [SYSTEM, QUESTION, CALL, SHORT, LONG, REPLY]  # their records are 0 to 5
+CONVERSATION = [SYSTEM, QUESTION, CALL, SHORT, LONG, REPLY]  # their records are 0 to 5
 
 
-def journal(*control, talk=TALK):
-    return [*map(MessageRecord, talk), *control]
+def journal(*control, conversation=CONVERSATION):
+    return [*map(MessageRecord, conversation), *control]
 
 
-async def shown(*control, talk=TALK):
-    """The messages that a model may see, without the summary."""
-    store = MemoryStore({"s": journal(*control, talk=talk)})
+async def shown(*control, conversation=CONVERSATION):
+    """The messages for the model, without the summary."""
+    store = MemoryStore({"s": journal(*control, conversation=conversation)})
     reader = JournalReader(store, "s", ApproximateCounter())
     await reader.read_new()
     return [each.message for each in (*reader.system, *reader.messages)]
 
 
 async def test_all_messages_are_shown_without_a_summary_or_a_repair():
-    assert await shown() == TALK
-    assert await shown(CallStartedRecord("a", "weather"), VariableRecord(5)) == TALK
+    assert await shown() == CONVERSATION
+    assert await shown(CallStartedRecord("a", "weather"), VariableRecord(5)) == CONVERSATION
     assert Projection().summary == ""
 
 
 @pytest.mark.parametrize(
     ("until", "kept"),
     [
-        (0, TALK),
-        (1, TALK),
-        (2, [SYSTEM, *TALK[2:]]),
+        (0, CONVERSATION),
+        (1, CONVERSATION),
+        (2, [SYSTEM, *CONVERSATION[2:]]),
         (5, [SYSTEM, REPLY]),
         (6, [SYSTEM]),
         (99, [SYSTEM]),
     ],
 )
-async def test_a_summary_stands_for_all_messages_before_but_the_system_messages(until, kept):
+async def test_a_summary_replaces_all_messages_before_it_except_system_messages(until, kept):
     assert await shown(SummaryRecord("They said hello.", until)) == kept
 
 
-async def test_a_summary_of_nothing_hides_nothing():
+async def test_a_summary_that_replaces_no_messages_hides_none():
     transcript = Transcript.of([QUESTION])
     await transcript.set_summary("They met before.", until=-1)
     assert (await transcript.for_request())[1:] == [QUESTION]
 
 
-def test_a_summary_hides_nothing_from_the_history():
+def test_a_summary_does_not_change_the_history():
     history = history_of([*enumerate(journal(SummaryRecord("They said hello.", 5)))])
-    assert history.messages == tuple(TALK)
+    assert history.messages == tuple(CONVERSATION)
 
 
-async def test_a_later_system_message_stays_wherever_it_stands():
+async def test_a_later_system_message_is_not_hidden_by_a_summary():
     later = Message.system("Be long.")
-    assert await shown(SummaryRecord("…", 3), talk=[QUESTION, later, REPLY, QUESTION]) == [
+    assert await shown(SummaryRecord("…", 3), conversation=[QUESTION, later, REPLY, QUESTION]) == [
         later,
         QUESTION,
     ]
 
 
-async def test_the_last_summary_counts():
+async def test_only_the_last_summary_applies():
     assert await shown(SummaryRecord("old", 2), SummaryRecord("new", 5)) == [SYSTEM, REPLY]
-    assert await shown(SummaryRecord("new", 5), SummaryRecord("shorter", 2)) == [SYSTEM, *TALK[2:]]
+    assert await shown(SummaryRecord("new", 5), SummaryRecord("shorter", 2)) == [
+        SYSTEM,
+        *CONVERSATION[2:],
+    ]
 
 
 @pytest.mark.parametrize("until", [0, 5])
-async def test_an_empty_summary_takes_the_summary_back(until):
-    assert await shown(SummaryRecord("They said hello.", 5), SummaryRecord("", until)) == TALK
+async def test_an_empty_summary_removes_the_summary(until):
+    assert (
+        await shown(SummaryRecord("They said hello.", 5), SummaryRecord("", until)) == CONVERSATION
+    )
 
 
-def test_details_have_the_id_under_which_a_repair_shows_their_result():
+def test_details_have_the_call_id_that_a_repair_assigned():
     results = [MessageRecord(SHORT, "first"), MessageRecord(SHORT, "second")]
     renamed = Message.tool("Sunny", "a-2", name="weather")
     repair = RepairRecord(((2, renamed),), (2,))
@@ -93,7 +98,7 @@ def test_details_have_the_id_under_which_a_repair_shows_their_result():
     assert details_of([*entries, (5, RepairRecord((), (1,)))]) == {"a-2": "second"}
 
 
-def test_a_summary_is_told_in_a_system_message():
+def test_a_summary_is_sent_as_a_system_message():
     projection = Projection()
     projection.apply(SummaryRecord("They said hello.", 5))
     assert summary_message(projection.summary) == Message.system(
@@ -104,14 +109,14 @@ def test_a_summary_is_told_in_a_system_message():
 LATE = Message.tool("late", "a")
 
 
-async def test_a_repair_shows_messages_behind_others_and_hides_some():
+async def test_a_repair_inserts_and_hides_messages():
     assert await shown(RepairRecord(((2, LATE), (2, REPLY), (5, QUESTION)), (1, 3))) == [
         *[SYSTEM, CALL, LATE, LONG],
         *[REPLY, REPLY, QUESTION],
     ]
 
 
-async def test_a_message_is_replaced_by_hiding_it_and_showing_another_in_its_place():
+async def test_a_repair_replaces_a_message_by_hiding_it_and_inserting_another():
     assert await shown(RepairRecord(((3, LATE),), (3,))) == [
         SYSTEM,
         QUESTION,
@@ -122,13 +127,13 @@ async def test_a_message_is_replaced_by_hiding_it_and_showing_another_in_its_pla
     ]
 
 
-def test_a_repair_changes_the_history_and_the_journal_keeps_what_was():
+def test_a_repair_changes_the_history_but_not_the_journal():
     entries = [*enumerate(journal(RepairRecord(((3, LATE),), (3, 5))))]
     assert history_of(entries).messages == (SYSTEM, QUESTION, CALL, LATE, LONG)
     assert entries[3] == (3, MessageRecord(SHORT))
 
 
-async def test_a_later_repair_adds_to_an_earlier_one_and_hides_what_it_showed():
+async def test_a_later_repair_extends_an_earlier_one_and_may_hide_its_messages():
     first = RepairRecord(((2, LATE),), (3,))
     assert await shown(first, RepairRecord(((2, REPLY),))) == [
         SYSTEM,
@@ -149,7 +154,7 @@ async def test_a_later_repair_adds_to_an_earlier_one_and_hides_what_it_showed():
     assert await shown(first, RepairRecord((), (2,))) == [SYSTEM, QUESTION, REPLY]
 
 
-async def test_what_a_repair_shows_is_summarized_with_the_record_it_stands_behind():
+async def test_messages_of_a_repair_are_summarized_with_the_record_before_them():
     repair = RepairRecord(((2, QUESTION), (5, QUESTION)), (4,))
     assert await shown(repair, SummaryRecord("…", 5)) == [SYSTEM, REPLY, QUESTION]
     assert await shown(SummaryRecord("…", 5), repair) == [SYSTEM, REPLY, QUESTION]
@@ -159,26 +164,26 @@ async def test_what_a_repair_shows_is_summarized_with_the_record_it_stands_behin
 # ---------------------------------------------------------------------------------------------
 
 
-async def test_a_result_is_shown_behind_its_call_and_those_before_it():
+async def test_a_late_result_is_shown_after_its_call():
     more = Message.user("Hurry.")
     late = [QUESTION, CALL, SHORT, more, LONG, REPLY]
-    assert await shown(talk=late) == [QUESTION, CALL, SHORT, LONG, more, REPLY]
-    entries = [*enumerate(journal(talk=late))]
+    assert await shown(conversation=late) == [QUESTION, CALL, SHORT, LONG, more, REPLY]
+    entries = [*enumerate(journal(conversation=late))]
     assert list(history_of(entries)) == [QUESTION, CALL, SHORT, LONG, more, REPLY]
 
 
-async def test_a_second_result_and_one_without_a_call_are_history_but_are_not_shown():
-    talk = [LATE, QUESTION, CALL, SHORT, LONG, LATE, REPLY]
-    assert await shown(talk=talk) == [QUESTION, CALL, SHORT, LONG, REPLY]
-    assert list(history_of([*enumerate(journal(talk=talk))])) == talk
+async def test_duplicate_results_and_results_without_a_call_are_history_but_not_shown():
+    conversation = [LATE, QUESTION, CALL, SHORT, LONG, LATE, REPLY]
+    assert await shown(conversation=conversation) == [QUESTION, CALL, SHORT, LONG, REPLY]
+    assert list(history_of([*enumerate(journal(conversation=conversation))])) == conversation
 
 
 async def test_a_result_whose_call_was_summarized_is_not_shown():
     late = [QUESTION, CALL, SHORT, QUESTION, LONG, REPLY]
-    assert await shown(SummaryRecord("They met.", 3), talk=late) == [QUESTION, REPLY]
+    assert await shown(SummaryRecord("They met.", 3), conversation=late) == [QUESTION, REPLY]
 
 
-async def test_of_two_calls_with_one_id_the_newer_is_answered_first():
+async def test_a_result_answers_the_newer_of_two_calls_with_the_same_id_first():
     second = Message.tool("second", "a")
-    talk = [CALL, CALL, SHORT, REPLY, second]
-    assert await shown(talk=talk) == [CALL, second, CALL, SHORT, REPLY]
+    conversation = [CALL, CALL, SHORT, REPLY, second]
+    assert await shown(conversation=conversation) == [CALL, second, CALL, SHORT, REPLY]

@@ -25,22 +25,22 @@ from stage1_context.view.selection import select
 
 class Letters:
     def __init__(self):
-        self.asked = Counter()
+        self.counted = Counter()
 
     def count(self, text):
-        self.asked[text] += 1
+        self.counted[text] += 1
         return len(text)
 
 
 class EveryThird:
-    """A window of somebody's own, which wants to see everything."""
+    """A custom window that needs all messages."""
 
     def select(self, system, rest, budget, /):
         return [*system, *rest[::3]]
 
 
 class TheLast:
-    """One that keeps the newest, and says so."""
+    """A custom window that needs only the newest messages, as `newest_only` states."""
 
     newest_only = True
 
@@ -52,7 +52,7 @@ class TheLast:
 
 
 def conversation(seed, length):
-    """About so many records of a journal, by chance."""
+    """A random journal of about this length."""
     chance, records = random.Random(seed), []
     while len(records) < length:
         number = len(records)
@@ -116,16 +116,18 @@ async def sent(transcript, **how):
     st.booleans(),
     st.none() | st.floats(0, 0.99),
 )
-async def test_what_is_sent_is_the_same_whether_everything_was_read_or_not(
+async def test_a_lazily_read_journal_sends_the_same_messages_as_a_fully_read_one(
     seed, length, window, extra_text, reserve_tokens, include_summary, pinned
 ):
     records = conversation(seed, length)
-    said = [each.message for each in records if isinstance(each, MessageRecord)]
+    messages = [each.message for each in records if isinstance(each, MessageRecord)]
     how = {
         "extra_text": extra_text,
         "reserve_tokens": reserve_tokens,
         "include_summary": include_summary,
-        "pinned": said[int(len(said) * pinned)] if said and pinned is not None else None,
+        "pinned": messages[int(len(messages) * pinned)]
+        if messages and pinned is not None
+        else None,
     }
     lazily, fully = (
         Transcript(MemoryStore({"s": records}), "s", window, Letters()) for _ in range(2)
@@ -137,13 +139,13 @@ async def test_what_is_sent_is_the_same_whether_everything_was_read_or_not(
 # -----------------------------------------------------------------
 
 
-class Touched(list):
-    """Counts how many of its items are looked at."""
+class CountedList(list):
+    """Counts how many of its items are read."""
 
-    touched = 0
+    reads = 0
 
     def __getitem__(self, index):
-        self.touched += len(range(*index.indices(len(self)))) if isinstance(index, slice) else 1
+        self.reads += len(range(*index.indices(len(self)))) if isinstance(index, slice) else 1
         return super().__getitem__(index)
 
     def __iter__(self):
@@ -164,22 +166,22 @@ def exchange(number):
 
 @functools.cache
 def exchanges(length):
-    """A journal of so many messages."""
+    """A journal of this many messages."""
     return tuple(MessageRecord(each) for number in range(length // 4) for each in exchange(number))
 
 
 async def cost(window, length, pinned):
-    """What a request of a conversation that was read to its beginning looks at and counts."""
+    """The numbers of messages that a request reads, counts and selects after a full read."""
     counter = Letters()
     store = MemoryStore({"s": exchanges(length)})
     reader = JournalReader(store, "s", counter)
     await reader.read_new()
     while not reader.has_all:
         await reader.read_back()
-    counter.asked.clear()
-    reader.messages = Touched(reader.messages)
+    counter.counted.clear()
+    reader.messages = CountedList(reader.messages)
     selection = await select(reader, window, TokenBudget(5, 5, counter=counter), pinned)
-    return reader.messages.touched, counter.asked.total(), len(selection.chosen)
+    return reader.messages.reads, counter.counted.total(), len(selection.chosen)
 
 
 @pytest.mark.parametrize(
@@ -195,51 +197,50 @@ async def cost(window, length, pinned):
     ],
     ids=str,
 )
-async def test_a_request_looks_at_as_many_messages_of_ten_thousand_as_of_a_hundred(window, pinned):
+async def test_a_request_reads_no_more_of_ten_thousand_messages_than_of_a_hundred(window, pinned):
     hundred = await cost(window, 100, pinned)
     assert await cost(window, 10_000, pinned) == hundred
     assert hundred[0] < 200
 
 
-class Watched(MemoryStore):
-    """Counts the records that it hands out."""
+class WatchedStore(MemoryStore):
+    """Counts the records that it returns."""
 
-    handed_out = 0
+    records_read = 0
 
     async def read(self, *given, **named):
         found = await super().read(*given, **named)
-        self.handed_out += len(found)
+        self.records_read += len(found)
         return found
 
 
 async def first_and_next(length):
-    """What the first request of a long conversation reads and counts, and what the next ones do."""
-    store, counter, costs = Watched({"s": exchanges(length)}), Letters(), []
+    """The numbers of records read and texts counted by the first three requests."""
+    store, counter, costs = WatchedStore({"s": exchanges(length)}), Letters(), []
     transcript = Transcript(store, "s", KeepSystemAndRecent(max_messages=20), counter)
     for number in range(3):
-        store.handed_out = 0
-        counter.asked.clear()
+        store.records_read = 0
+        counter.counted.clear()
         await transcript.for_request(
             extra_text="tools", pinned=Message.user(f"question {number:05}")
         )
-        costs.append((store.handed_out, counter.asked.total()))
+        costs.append((store.records_read, counter.counted.total()))
         await transcript.append(Message.user("next"))
     return costs
 
 
-async def test_a_request_reads_and_counts_as_much_of_ten_thousand_messages_as_of_a_hundred():
+async def test_the_first_request_reads_and_counts_no_more_of_ten_thousand_messages_than_of_a_hundred():
     hundred = await first_and_next(100)
     assert await first_and_next(10_000) == hundred
-    # Of one page what is sent, with its calls, and the tools; then one new message, which was
-    # written from here.
+    # First one page and the tools, then one new message, which the transcript itself appended.
     assert hundred == [(32, 27), (0, 1), (0, 1)]
 
 
-# ---- what a selection says
+# ---- fields of a selection
 # -------------------------------------------------------------------------------
 
 
-async def test_a_selection_remembers_what_the_window_was_given():
+async def test_a_selection_contains_the_inputs_of_the_window():
     window = KeepSystemAndRecent(max_tokens=40)
     messages = [Message.system("brief"), Message.user("one" * 9), Message.user("two")]
     selection = await Transcript.of(messages, window, Letters()).select(

@@ -6,13 +6,12 @@ from stage2_output.extraction.candidates import MOST_CANDIDATES, candidates
 from stage2_output.result import Extraction, InvalidJson
 
 
-def seen(text):
-    """What is found in a text: what the model wrote, its value, where, repairs, "part" if not
-    complete."""
-    return [told(each, text) for each in candidates(text)]
+def summaries(text):
+    """The text, value, source and repairs of each candidate; "part" marks an incomplete one."""
+    return [summary(each, text) for each in candidates(text)]
 
 
-def told(piece, text):
+def summary(piece, text):
     if isinstance(piece, InvalidJson):
         return (piece.start, piece.problem, piece.position, piece.source)
     names = " ".join(f"{name}@{position}" for name, position in piece.repairs)
@@ -29,12 +28,12 @@ A = '{"a": 1}'
 ONE = {"a": 1}
 
 
-def test_a_value_is_told_with_its_place():
+def test_a_candidate_has_its_value_and_position():
     assert candidates(f"So {A}!") == [Extraction(ONE, 3, 11, "prose", (), complete=True, open=())]
     assert candidates("[1,]") == [Extraction([1], 0, 4, "bare", (("trailing_comma", 2),))]
 
 
-def test_what_is_broken_is_told_with_its_place_as_a_sentence():
+def test_an_invalid_value_has_its_position_and_a_message():
     (broken,) = candidates('So {"a": }')
     assert broken == InvalidJson(3, "lacks a value", 9, "prose")
     assert str(broken) == "The JSON that begins at character 3 lacks a value (at character 9)."
@@ -57,10 +56,10 @@ def test_what_is_broken_is_told_with_its_place_as_a_sentence():
         ('{"a": {"a": 1}, "b": {"a": 2}}', {"a": {"a": 1}, "b": {"a": 2}}),
     ],
 )
-def test_a_text_that_is_nothing_but_json_is_bare_and_never_touched(text, value):
+def test_a_text_that_consists_of_json_only_is_bare_and_not_repaired(text, value):
     assert candidates(text) == [Extraction(value, 0, len(text), "bare")]
-    for before, behind in [(" \n", "\t "), ("\ufeff", "\n"), ("\ufeff \n", "")]:
-        assert candidates(before + text + behind) == [
+    for before, after in [(" \n", "\t "), ("\ufeff", "\n"), ("\ufeff \n", "")]:
+        assert candidates(before + text + after) == [
             Extraction(value, len(before), len(before + text), "bare")
         ]
 
@@ -73,13 +72,13 @@ def test_a_text_that_is_nothing_but_json_is_bare_and_never_touched(text, value):
         ("<think>[1]</think>\n```\nnull\n```", None, "fenced"),
     ],
 )
-def test_a_scalar_may_stand_in_a_fence_or_behind_thoughts(text, value, source):
+def test_a_scalar_may_appear_in_a_fence_or_after_thinking(text, value, source):
     (found,) = candidates(text)
     assert (found.value, found.source, found.repairs) == (value, source, ())
 
 
 @pytest.mark.parametrize("given", [None, b"{}", {}])
-def test_only_text_is_looked_at(given):
+def test_a_value_that_is_not_text_raises_a_type_error(given):
     with pytest.raises(TypeError, match=f"not {type(given).__name__}"):
         candidates(given)
 
@@ -88,7 +87,7 @@ def test_only_text_is_looked_at(given):
     "text",
     ["", " \n", "So be it.", "NaN", "1e999", "01", "1 2", "'a'", "True", '"a', "-", "5 apples"],
 )
-def test_words_and_broken_scalars_are_nothing(text):
+def test_words_and_invalid_scalars_are_not_candidates(text):
     assert candidates(text) == []
 
 
@@ -101,7 +100,7 @@ def test_words_and_broken_scalars_are_nothing(text):
         ('"{}"', {}),
     ],
 )
-def test_a_string_that_holds_json_is_told_as_both(text, value):
+def test_a_string_that_contains_json_is_found_as_a_string_and_as_its_value(text, value):
     scalar, inside = candidates(text)
     start = text.index('"')
     assert isinstance(scalar.value, str)
@@ -112,16 +111,16 @@ def test_a_string_that_holds_json_is_told_as_both(text, value):
 
 
 @pytest.mark.parametrize("text", [r'"{\"a\": 1,}"', r'"so {\"a\": 1}"', r'"\"{}\""', '"5"'])
-def test_a_string_that_holds_less_is_a_string(text):
+def test_a_string_that_contains_other_text_is_found_as_a_string_only(text):
     assert [type(each.value) for each in candidates(text)] == [str]
 
 
-# ---- among other things ----
+# ---- in other text ----
 
 FOUND = {
     "words": (f"So {A} it is.", [(A, ONE, "prose")]),
     "words at the end": (f"So: {A}", [(A, ONE, "prose")]),
-    "words behind": (f"{A} it is.", [(A, ONE, "prose", "trailing_text@8")]),
+    "words after it": (f"{A} it is.", [(A, ONE, "prose", "trailing_text@8")]),
     "words on the next line": (f"{A}\nSo be it.", [(A, ONE, "prose")]),
     "several": (f"a {A} b [2] c", [(A, ONE, "prose"), ("[2]", [2], "prose")]),
     "one each line": (f"{A}\n{A}", [(A, ONE, "prose"), (A, ONE, "prose")]),
@@ -145,16 +144,16 @@ FOUND = {
     "two fences": (f"```\n{A}\n```\n```\n[2]\n```", [(A, ONE, "fenced"), ("[2]", [2], "fenced")]),
     "two in a fence": (f"```\n{A}\n[2]\n```", [(A, ONE, "fenced"), ("[2]", [2], "fenced")]),
     "code": (f"```js\nlet x = {A};\n```\n{A}", [(A, ONE, "code"), (A, ONE, "prose")]),
-    "a mention of what is broken": (f'The `{{"a": }}` is {A}.', [(A, ONE, "prose")]),
+    "a mention of invalid JSON": (f'The `{{"a": }}` is {A}.', [(A, ONE, "prose")]),
     "a tag": (f"<tool_call>\n{A}\n</tool_call>", [(A, ONE, "tagged")]),
     "a tag of a template": (f"<|tool|>{A}<|end|>", [(A, ONE, "tagged")]),
     "two tags": (f"<a>{A}</a><a>[2]</a>", [(A, ONE, "tagged"), ("[2]", [2], "tagged")]),
-    "thoughts": (f"<think>[0]</think>{A}", [("[0]", [0], "thinking"), (A, ONE, "prose")]),
-    "thoughts begun in the prompt": (
+    "thinking": (f"<think>[0]</think>{A}", [("[0]", [0], "thinking"), (A, ONE, "prose")]),
+    "thinking that began in the prompt": (
         f"[0]\n</think>\n{A}",
         [("[0]", [0], "thinking"), (A, ONE, "prose")],
     ),
-    "thoughts never ended": (f"<think>So {A}", [(A, ONE, "thinking")]),
+    "thinking that never ends": (f"<think>So {A}", [(A, ONE, "thinking")]),
     "full width": (
         "So ｛“a”：1｝",
         [
@@ -173,7 +172,7 @@ FOUND = {
         '```\n{\\n \\"a\\": 1\\n}\n```',
         [('{\\n \\"a\\": 1\\n}', ONE, "fenced", "escaped_json@4")],
     ),
-    "mended": (
+    "repaired": (
         f"So {{a: 1}}\n{A}",
         [("{a: 1}", ONE, "prose", "unquoted_key@4"), (A, ONE, "prose")],
     ),
@@ -189,8 +188,8 @@ FOUND = {
 
 
 @pytest.mark.parametrize(("text", "expected"), FOUND.values(), ids=FOUND)
-def test_every_value_is_found_wherever_it_stands(text, expected):
-    assert seen(text) == expected
+def test_every_value_is_found_in_its_source(text, expected):
+    assert summaries(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -210,8 +209,8 @@ def test_every_value_is_found_wherever_it_stands(text, expected):
         "```js\n{a: f()}\n```",
     ],
 )
-def test_brackets_that_are_no_json_are_nothing(text):
-    assert seen(text) == []
+def test_brackets_that_are_not_json_are_not_candidates(text):
+    assert summaries(text) == []
 
 
 MARKS = [
@@ -226,7 +225,7 @@ MARKS = [
 
 @pytest.mark.parametrize("mark", MARKS)
 @pytest.mark.parametrize("begin", ["", "So: ", "```\n", "<a>", "<think>a</think>"])
-def test_marks_within_strings_are_text(mark, begin):
+def test_marks_inside_strings_are_text(mark, begin):
     value = {"a": mark, "b": [mark]}
     text = begin + json.dumps(value)
     (found,) = candidates(text + "\n")
@@ -238,7 +237,7 @@ def test_marks_within_strings_are_text(mark, begin):
     )
 
 
-# ---- parts and what is broken ----
+# ---- incomplete and invalid values ----
 
 PARTS = {
     "unclosed": ('So {"a": 1', [('{"a": 1', ONE, "prose", "missing_closer@10", "part")]),
@@ -250,11 +249,11 @@ PARTS = {
         '<a>{"a": 1</a> [2]',
         [('{"a": 1', ONE, "tagged", "missing_closer@10", "part"), ("[2]", [2], "prose")],
     ),
-    "unclosed in thoughts": (
+    "unclosed in thinking": (
         f'<think>{{"a": 1</think>{A}',
         [('{"a": 1', ONE, "thinking", "missing_closer@14", "part"), (A, ONE, "prose")],
     ),
-    "nothing behind it": (
+    "nothing after it": (
         'So {"a": 1] {"b": 2}',
         [(3, "has an unexpected ]", 10, "prose")],
     ),
@@ -270,22 +269,22 @@ PARTS = {
 
 
 @pytest.mark.parametrize(("text", "expected"), PARTS.values(), ids=PARTS)
-def test_what_is_not_whole_is_told_as_a_part(text, expected):
-    assert seen(text) == expected
+def test_an_incomplete_value_is_marked_as_a_part(text, expected):
+    assert summaries(text) == expected
 
 
-GOES_ON = "continues behind its last bracket"
+CONTINUES = "continues behind its last bracket"
 BROKEN = {
     "no value": ('So {"a": }', [(3, "lacks a value", 9, "prose")]),
     "a key twice": ('{"a": 1, "a": 2}', [(0, 'has the key "a" twice in one object', 9, "prose")]),
     "too deep": ("[" * 201 + "]" * 201, [(0, "is nested too deeply", 0, "prose")]),
     "too deep and cut off": ("So " + "[" * 100_000, [(3, "is nested too deeply", 3, "prose")]),
-    "nothing behind it": (f'{{"a": }} {A} [2]', [(0, "lacks a value", 6, "prose")]),
-    "a fence behind it": (
+    "nothing after it": (f'{{"a": }} {A} [2]', [(0, "lacks a value", 6, "prose")]),
+    "a fence after it": (
         f'```\n{{"a": }}\n```\n```\n{A}\n```',
         [(4, "lacks a value", 10, "fenced")],
     ),
-    "thoughts": (
+    "thinking": (
         f'<think>{{"a": }} [2]</think>{A}',
         [(7, "lacks a value", 13, "thinking"), (A, ONE, "prose")],
     ),
@@ -295,25 +294,25 @@ BROKEN = {
         '{"a": "b "c" d"} is "it"',
         [(0, "has quotes that can be read in more ways than one", 16, "prose")],
     ),
-    "a member behind it": ('{"a": 1}, "b": 2}', [(0, GOES_ON, 8, "prose")]),
-    "a member behind it, unquoted": ("So [1], b}", [(3, GOES_ON, 6, "prose")]),
-    "an item behind it": ("So [1], 2]", [(3, GOES_ON, 6, "prose")]),
-    "an object and a closer": ('{"a": 1}, {"b": 2}]', [(0, GOES_ON, 8, "prose")]),
-    "text that touches it": ('{"a": 1}b"}', [(0, GOES_ON, 8, "prose")]),
-    "a closer and a member": ('{"a": 1}}, "b": 2}', [(0, GOES_ON, 8, "prose")]),
-    "two that touch": ('{"a": 1}{"b": 2}', [(0, GOES_ON, 8, "prose")]),
+    "a member after it": ('{"a": 1}, "b": 2}', [(0, CONTINUES, 8, "prose")]),
+    "a member after it, unquoted": ("So [1], b}", [(3, CONTINUES, 6, "prose")]),
+    "an item after it": ("So [1], 2]", [(3, CONTINUES, 6, "prose")]),
+    "an object and a closer": ('{"a": 1}, {"b": 2}]', [(0, CONTINUES, 8, "prose")]),
+    "text that touches it": ('{"a": 1}b"}', [(0, CONTINUES, 8, "prose")]),
+    "a closer and a member": ('{"a": 1}}, "b": 2}', [(0, CONTINUES, 8, "prose")]),
+    "two that touch": ('{"a": 1}{"b": 2}', [(0, CONTINUES, 8, "prose")]),
 }
 
 
 @pytest.mark.parametrize(("text", "expected"), BROKEN.values(), ids=BROKEN)
-def test_what_is_broken_is_told_and_nothing_of_it_or_behind_it_is_trusted(text, expected):
-    assert seen(text) == expected
+def test_an_invalid_value_hides_the_values_inside_and_after_it(text, expected):
+    assert summaries(text) == expected
 
 
 # ---- bounds ----
 
 
-def test_no_more_than_a_number_of_values_is_looked_at():
+def test_the_number_of_candidates_is_limited():
     pieces = candidates("[2]\n" * (MOST_CANDIDATES + 5))
     assert len(pieces) == MOST_CANDIDATES + 1
     assert pieces[-1] == InvalidJson(
@@ -322,11 +321,11 @@ def test_no_more_than_a_number_of_values_is_looked_at():
     assert len(candidates("[2]\n" * MOST_CANDIDATES)) == MOST_CANDIDATES
 
 
-def test_brackets_around_words_are_tried_a_few_times_only():
+def test_brackets_around_words_are_tried_only_a_few_times():
     text = "```\n" + "[b c d]\n" * 20 + "```"
     assert [each.value for each in candidates(text)] == [["b c d"]] * 8
 
 
-def test_lists_behind_commas_are_found_however_many_there_are():
+def test_any_number_of_lists_separated_by_commas_is_found():
     text = "So " + ", ".join(["[1, 2]"] * 20) + " it is"
     assert [each.value for each in candidates(text)] == [[1, 2]] * 20

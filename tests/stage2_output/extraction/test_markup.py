@@ -5,24 +5,24 @@ from stage2_output.extraction.markup import MarkupScanner, next_mark
 MARKS = {
     "a fence": ("a ``` b", "fence", "```"),
     "a long fence": ("`````json", "fence", "`````"),
-    "backticks that are no fence": ("`a` ``b`` {", "bracket", "{"),
-    "thoughts begin": ("a <think> b", None, "<think>"),
-    "thoughts begin, longer": ("<thinking>", None, "<thinking>"),
-    "thoughts begin, upper case": ("<THINK>", None, "<THINK>"),
-    "thoughts end": ("a </think> b", "closing", "</think>"),
-    "thoughts end, longer": ("</Thinking>", "closing", "</Thinking>"),
+    "backticks that do not form a fence": ("`a` ``b`` {", "bracket", "{"),
+    "thinking begins": ("a <think> b", None, "<think>"),
+    "thinking begins, longer": ("<thinking>", None, "<thinking>"),
+    "thinking begins, upper case": ("<THINK>", None, "<THINK>"),
+    "thinking ends": ("a </think> b", "closing", "</think>"),
+    "thinking ends, longer": ("</Thinking>", "closing", "</Thinking>"),
     "reasoning begins": ("<reasoning>", None, "<reasoning>"),
-    "thoughts begin, as a word": ("<thoughts>", None, "<thoughts>"),
+    "thinking begins, as a word": ("<thoughts>", None, "<thoughts>"),
     "reasoning ends": ("</reasoning>", "closing", "</reasoning>"),
     "a tag": ("a <tool_call> b", "tag", "<tool_call>"),
     "a tag with a value": ("<function=get_weather>", "tag", "<function=get_weather>"),
     "a tag with attributes": ('<invoke name="x" y="z">', "tag", '<invoke name="x" y="z">'),
-    "a tag with a space of names": ("<ns:call.x-y>", "tag", "<ns:call.x-y>"),
+    "a tag with a namespace": ("<ns:call.x-y>", "tag", "<ns:call.x-y>"),
     "a tag of a template": ("<|tool_call|>", "tag", "<|tool_call|>"),
-    "a tag that closes is none": ("</tool_call> [", "bracket", "["),
-    "a comparison is none": ("1 < 2 > [", "bracket", "["),
-    "a tag over lines is none": ("<a\nb> {", "bracket", "{"),
-    "a tag that goes on for ever is none": ("<" + "a" * 80 + "> {", "bracket", "{"),
+    "a closing tag": ("</tool_call> [", "bracket", "["),
+    "a comparison": ("1 < 2 > [", "bracket", "["),
+    "a tag over two lines": ("<a\nb> {", "bracket", "{"),
+    "a tag that is too long": ("<" + "a" * 80 + "> {", "bracket", "{"),
     "an object": ("a {", "bracket", "{"),
     "a list": ("a ] [", "bracket", "["),
     "an object, full width": ("a ｛", "bracket", "｛"),
@@ -31,26 +31,26 @@ MARKS = {
 
 
 @pytest.mark.parametrize(("text", "kind", "mark"), MARKS.values(), ids=MARKS)
-def test_the_next_mark_is_found_and_says_what_it_is(text, kind, mark):
+def test_next_mark_finds_the_next_mark_and_its_kind(text, kind, mark):
     found = next_mark("[[" + text, 2)
     kinds = [name for name, part in found.groupdict().items() if part]
     assert (found[0], kinds) == (mark, [kind] if kind else [])
 
 
-def test_a_text_without_marks_has_none():
+def test_next_mark_returns_none_for_a_text_without_marks():
     assert next_mark("a `b` < c > </d> }", 0) is None
     assert next_mark("[1]", 1) is None
 
 
 def sources(text):
-    """Where each bracket of a text stands, if nothing is passed over."""
-    around, found, position = MarkupScanner(text), [], 0
+    """The source of each bracket of a text."""
+    scanner, found, position = MarkupScanner(text), [], 0
     while mark := next_mark(text, position):
         position = mark.end()
         if mark["bracket"]:
-            found.append(around.source(mark.start()))
+            found.append(scanner.source(mark.start()))
         else:
-            around.consume(mark)
+            scanner.consume(mark)
     return found
 
 
@@ -63,42 +63,42 @@ SOURCES = {
     "JSON with a name": ("```json x\n a: [\n```", ["fenced"]),
     "lines of a fence": ("```\n[\n[\n> [\n```", ["fenced", "fenced", "fenced"]),
     "code far down": ("```js\n" + " " * 300 + "[\n```", ["code"]),
-    "code in thoughts": ("<think>\n```js\nx = [\n```", ["thinking"]),
+    "code in thinking": ("<think>\n```js\nx = [\n```", ["thinking"]),
     "two fences": ("```\n[\n```\n[\n```\n[", ["fenced", "prose", "fenced"]),
     "a tag": ("[ <tool_call>\n [ [ </tool_call> [", ["prose", "tagged", "prose", "prose"]),
     "a tag and words": ("<tool_call> So: [", ["prose"]),
     "a tag in a fence": ("```\n<a>[\n```", ["fenced"]),
-    "a fence behind a tag": ("<a>\n```\n[\n```", ["fenced"]),
+    "a fence after a tag": ("<a>\n```\n[\n```", ["fenced"]),
     "two tags": ("<a><b>[", ["tagged"]),
-    "thoughts": ("<think> [ </think> [", ["thinking", "prose"]),
-    "thoughts with a fence": (
+    "thinking": ("<think> [ </think> [", ["thinking", "prose"]),
+    "thinking with a fence": (
         "<think>\n```\n[\n```\n</think>\n```\n[\n```",
         ["thinking", "fenced"],
     ),
-    "thoughts with a tag": ("<think><a>[</think>[", ["thinking", "prose"]),
+    "thinking with a tag": ("<think><a>[</think>[", ["thinking", "prose"]),
     "reasoning": ("<reasoning>[</reasoning>[", ["thinking", "prose"]),
-    "thoughts twice": (
+    "thinking twice": (
         "<think>[</think>[<think>[</think>[",
         ["thinking", "prose", "thinking", "prose"],
     ),
-    "thoughts that never end": (" \n<think> [", ["thinking"]),
-    "a tag that is only talked about": ("I use <think> here: [", ["prose"]),
-    "the end of thoughts alone": ("[ </think> [", ["prose", "prose"]),
+    "thinking that never ends": (" \n<think> [", ["thinking"]),
+    "a tag that is only mentioned": ("I use <think> here: [", ["prose"]),
+    "an end tag of thinking alone": ("[ </think> [", ["prose", "prose"]),
 }
 
 
 @pytest.mark.parametrize(("text", "expected"), SOURCES.values(), ids=SOURCES)
-def test_every_bracket_stands_in_something(text, expected):
+def test_every_bracket_has_a_source(text, expected):
     assert sources(text) == expected
 
 
-def walked(text):
-    """The surroundings at the last mark of a text."""
-    around, position = MarkupScanner(text), 0
+def scan(text):
+    """The scanner after the last mark of a text, and the result of its last `consume`."""
+    scanner, position = MarkupScanner(text), 0
     while mark := next_mark(text, position):
         position = mark.end()
-        told = around.consume(mark)
-    return around, told
+        result = scanner.consume(mark)
+    return scanner, result
 
 
 @pytest.mark.parametrize(
@@ -112,8 +112,8 @@ def walked(text):
         ("<a>", False),
     ],
 )
-def test_thoughts_whose_beginning_was_in_the_prompt_are_told(text, ended_only):
-    assert walked(text)[1] is ended_only
+def test_an_end_tag_without_a_start_tag_ends_thinking_that_began_in_the_prompt(text, ended_only):
+    assert scan(text)[1] is ended_only
 
 
 @pytest.mark.parametrize(
@@ -126,18 +126,18 @@ def test_thoughts_whose_beginning_was_in_the_prompt_are_told(text, ended_only):
         ("a </think> b", 12),
     ],
 )
-def test_thoughts_end_with_their_tag(text, end):
-    around = MarkupScanner(text)
+def test_thinking_ends_with_its_end_tag(text, end):
+    scanner = MarkupScanner(text)
     if text.startswith("<"):
-        around.consume(next_mark(text, 0))
-    assert [around.end(7 * (len(text) > 7)), around.end(8 * (len(text) > 7))] == [end, end]
+        scanner.consume(next_mark(text, 0))
+    assert [scanner.end(7 * (len(text) > 7)), scanner.end(8 * (len(text) > 7))] == [end, end]
 
 
-def test_each_of_several_thoughts_ends_with_its_own_tag():
+def test_each_of_several_thinking_blocks_ends_with_its_own_tag():
     text = "<think>a</think><think>b</think>"
-    around = MarkupScanner(text)
-    around.consume(next_mark(text, 0))
-    assert (around.end(7), around.end(23)) == (8, 24)
+    scanner = MarkupScanner(text)
+    scanner.consume(next_mark(text, 0))
+    assert (scanner.end(7), scanner.end(23)) == (8, 24)
 
 
 CODE = {
@@ -151,7 +151,7 @@ CODE = {
     "no language": ("```\n{\n```", None),
     "no language, but code": ("```\nx = {\n```", 9),
     "no fence": ("python\n{", None),
-    "behind a fence": ("```python\nx\n```\n{", None),
+    "after a fence": ("```python\nx\n```\n{", None),
     "in a second fence": ("```python\nx\n```\n```json\n{", None),
 }
 
@@ -159,30 +159,30 @@ CODE = {
 @pytest.mark.parametrize(("text", "end"), CODE.values(), ids=CODE)
 def test_code_of_another_language_ends_with_its_fence(text, end):
     start = text.index("{")
-    around, position = MarkupScanner(text), 0
+    scanner, position = MarkupScanner(text), 0
     while (mark := next_mark(text, position)).start() < start:
-        around.consume(mark)
+        scanner.consume(mark)
         position = mark.end()
-    assert around.code_end(start) == end
+    assert scanner.code_end(start) == end
 
 
 PLACES = {
     "alone": (" 5\n", 1, "bare"),
-    "behind the mark of an editor": ("\ufeff5", 1, "bare"),
-    "behind thoughts": ("<think>1</think> 5", 17, "prose"),
-    "behind the last thoughts": ("<think>1</think>2<think>3</think>5\n", 33, "prose"),
+    "after a byte order mark": ("\ufeff5", 1, "bare"),
+    "after thinking": ("<think>1</think> 5", 17, "prose"),
+    "after the last thinking block": ("<think>1</think>2<think>3</think>5\n", 33, "prose"),
     "in a fence": ("```\n5\n```", 4, "fenced"),
     "in a fence for JSON": ("\n```json \n 5\n```\n", 11, "fenced"),
-    "in a fence behind thoughts": ("<think>1</think>\n```json\n5\n```", 25, "fenced"),
+    "in a fence after thinking": ("<think>1</think>\n```json\n5\n```", 25, "fenced"),
 }
 
 
 @pytest.mark.parametrize(("text", "start", "source"), PLACES.values(), ids=PLACES)
-def test_a_text_without_brackets_is_found_behind_thoughts_and_in_its_fence(text, start, source):
+def test_a_scalar_is_found_after_thinking_and_in_a_fence(text, start, source):
     assert MarkupScanner(text).scalar_range() == (start, start + 1, source)
     assert text[start] == "5"
 
 
 @pytest.mark.parametrize("text", ["It is 5.", "```js\n5\n```", "5\n```\n6\n```", "```\n5"])
-def test_a_text_with_anything_else_is_taken_whole(text):
+def test_scalar_range_is_the_whole_text_if_it_has_other_content(text):
     assert MarkupScanner(text).scalar_range() == (0, len(text), "bare")

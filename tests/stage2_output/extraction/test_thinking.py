@@ -48,7 +48,7 @@ def test_thinking_blocks_are_replaced_and_quoted_tags_stay(text, answer):
     assert " ".join(without_thinking(text).split()) == answer
 
 
-def test_what_follows_a_block_begins_a_line():
+def test_text_after_a_thinking_block_begins_a_new_line():
     assert without_thinking("Well <think>a</think>b") == f"Well {' ' * 15}\nb"
 
 
@@ -57,7 +57,7 @@ def test_what_follows_a_block_begins_a_line():
         "".join
     )
 )
-def test_positions_stay_valid_and_everything_else_stays_as_written(text):
+def test_replacing_thinking_blocks_keeps_the_positions_and_all_other_text(text):
     answer = without_thinking(text)
     assert len(answer) == len(text)
     assert all(
@@ -69,6 +69,6 @@ def test_positions_stay_valid_and_everything_else_stays_as_written(text):
 @pytest.mark.parametrize(
     "quoted", ['</think>{"a": 1}', '</think>{\\"a\\": 1}', '\n</think>\n{"a": 1}\n']
 )
-def test_json_that_an_unfinished_string_quotes_is_never_a_complete_value(before, quoted):
+def test_json_quoted_in_an_unfinished_string_is_never_a_complete_value(before, quoted):
     found, _ = find_json(f'{before}{{"reply": "It says: {quoted}')
     assert [each.value for each in found if each.complete] == []

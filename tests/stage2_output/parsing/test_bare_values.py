@@ -8,11 +8,11 @@ PLAIN = {
     "negative": ("-2", -2, None),
     "fraction": ("1.50", 1.5, None),
     "exponent": ("1E+2", 100.0, None),
-    "minus nothing": ("-0.0", -0.0, None),
+    "minus zero": ("-0.0", -0.0, None),
     "long": ("1" * 300, int("1" * 300), None),
     "plus": ("+1", 1, "number"),
-    "nothing before the point": ("-.5", -0.5, "number"),
-    "nothing behind the point": ("1.", 1.0, "number"),
+    "no digit before the point": ("-.5", -0.5, "number"),
+    "no digit after the point": ("1.", 1.0, "number"),
     "true": ("true", True, None),
     "false": ("false", False, None),
     "null": ("null", None, None),
@@ -26,29 +26,29 @@ PLAIN = {
 
 
 @pytest.mark.parametrize(
-    "behind",
+    "after",
     [",", " ,", "\n}", "]", "}", ' "b"', " // one", " # one", "/* one */", " </b>", " ..."],
 )
 @pytest.mark.parametrize(("text", "value", "name"), PLAIN.values(), ids=PLAIN)
-def test_numbers_and_literals_are_read_as_json_writes_them(text, value, name, behind):
+def test_numbers_and_literals_are_read(text, value, name, after):
     repairs = ((name, 1),) if name else ()
-    whole = "[" + text + behind
+    whole = "[" + text + after
     word = read_bare_value(whole, 1, len(whole))
     assert word == BareValue(value, 1 + len(text), "plain", repairs)
-    assert repr(word.value) == repr(value)  # 1 is not 1.0, and not True
+    assert repr(word.value) == repr(value)  # repr distinguishes 1, 1.0 and True
 
 
-@pytest.mark.parametrize("behind", ["// metres", "#3", "...", "…", "...9"])
+@pytest.mark.parametrize("after", ["// metres", "#3", "...", "…", "...9"])
 @pytest.mark.parametrize(
     ("text", "value"), [("1.5", 1.5), ("-2", -2), ("true", True), ("null", None)]
 )
-def test_what_touches_a_number_or_a_literal_may_be_a_comment_or_an_ellipsis(text, value, behind):
-    whole = text + behind + ","
+def test_a_comment_or_an_ellipsis_directly_after_a_value_is_not_part_of_it(text, value, after):
+    whole = text + after + ","
     assert read_bare_value(whole, 0, len(whole)) == BareValue(value, len(text), "plain")
 
 
 @pytest.mark.parametrize("blank", [" ", "\u00a0", "\u3000", "\u200b", "\ufeff", " \u200b "])
-def test_white_space_and_what_cannot_be_seen_is_no_part_of_a_word(blank):
+def test_whitespace_and_invisible_characters_are_not_part_of_a_value(blank):
     for text, value, kind in [("1", 1, "plain"), ("true", True, "plain"), ("b c", "b c", "text")]:
         assert read_bare_value(text + blank + ",", 0, len(text + blank) + 1)[:3] == (
             value,
@@ -91,7 +91,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(
-    "behind",
+    "after",
     [
         ",",
         " ,",
@@ -110,8 +110,8 @@ TEXTS = [
     ],
 )
 @pytest.mark.parametrize("text", TEXTS, ids=lambda text: text[:20])
-def test_text_without_quotes_goes_on_to_a_mark_or_the_end_of_the_line(text, behind):
-    whole = "[" + text + behind
+def test_text_without_quotes_ends_at_a_mark_or_at_the_end_of_the_line(text, after):
+    whole = "[" + text + after
     assert read_bare_value(whole, 1, len(whole)) == BareValue(
         text, 1 + len(text), "text", (("unquoted_text", 1),)
     )
@@ -126,12 +126,12 @@ def test_text_without_quotes_goes_on_to_a_mark_or_the_end_of_the_line(text, behi
         ],
     ],
 )
-def test_what_the_end_of_the_text_cut_off_has_no_value(text, value):
+def test_a_literal_or_sign_that_is_cut_off_has_no_value(text, value):
     assert read_bare_value("[" + text, 1, 1 + len(text)) == BareValue(value, 1 + len(text), "cut")
 
 
 @pytest.mark.parametrize("text", ["hello", "12ab", "10%", "nona"])
-def test_text_that_the_end_may_have_cut_off_is_read_as_far_as_it_goes(text):
+def test_text_that_may_be_cut_off_is_read_to_the_end(text):
     assert read_bare_value("[" + text, 1, 1 + len(text)) == BareValue(
         text, 1 + len(text), "text", (("unquoted_text", 1),)
     )
@@ -140,7 +140,7 @@ def test_text_that_the_end_may_have_cut_off_is_read_as_far_as_it_goes(text):
 @pytest.mark.parametrize(
     ("text", "value"), [("true", True), ("null", None), ("False", False), ("nil", None)]
 )
-def test_a_literal_at_the_end_is_whole(text, value):
+def test_a_literal_at_the_end_is_complete(text, value):
     word = read_bare_value("[" + text, 1, 1 + len(text))
     assert (word.value, word.kind) == (value, "plain")
 
@@ -149,18 +149,18 @@ def test_a_literal_at_the_end_is_whole(text, value):
     ("text", "value"),
     [("12.", 12), ("-1.5e", -1.5), ("1e+", 1), ("0.", 0), ("12", 12), ("1.5", 1.5)],
 )
-def test_of_a_number_that_may_be_cut_off_the_whole_part_is_read(text, value):
+def test_a_number_that_may_be_cut_off_is_read_up_to_its_last_complete_part(text, value):
     word = read_bare_value("[" + text + "!", 1, 1 + len(text))
     assert word == BareValue(value, 1 + len(text), "plain")
     assert repr(word.value) == repr(value)
 
 
 TWO_READINGS = "has text without quotes that can be read in more ways than one"
-NEARLY = "has an invalid number or literal"
+INVALID = "has an invalid number or literal"
 UNKNOWN = "has a number in a format that JSON does not allow"
 TOO_LARGE = "has a number that is too large"
 NO_VALUE = "has an invalid value"
-GIVEN_UP = {
+REJECTED = {
     "nothing": ("", "lacks a value"),
     "only a comment": ("/* one */", "lacks a value"),
     "NaN": ("NaN", "has NaN, which is not a JSON value"),
@@ -178,13 +178,13 @@ GIVEN_UP = {
     "too large": ("1e999", TOO_LARGE),
     "too large, negative": ("-1e999", TOO_LARGE),
     "thousands of digits": ("1" * 5000, TOO_LARGE),
-    "two words": ("true false", NEARLY),
-    "a number and a word": ("1 true", NEARLY),
-    "part of a word": ("tru", NEARLY),
-    "two signs": ("--1", NEARLY),
-    "a sum": ("1 + 2", NEARLY),
-    "a product": ("60*60", NEARLY),
-    "a difference": ("3 - 1", NEARLY),
+    "two words": ("true false", INVALID),
+    "a number and a word": ("1 true", INVALID),
+    "part of a word": ("tru", INVALID),
+    "two signs": ("--1", INVALID),
+    "a sum": ("1 + 2", INVALID),
+    "a product": ("60*60", INVALID),
+    "a difference": ("3 - 1", INVALID),
     "an ellipsis": ("...", NO_VALUE),
     "dots": ("..", NO_VALUE),
     "a question mark": ("?", NO_VALUE),
@@ -204,17 +204,17 @@ GIVEN_UP = {
 }
 
 
-@pytest.mark.parametrize(("text", "why"), GIVEN_UP.values(), ids=GIVEN_UP)
-def test_what_is_no_value_or_more_than_one_is_given_up(text, why):
+@pytest.mark.parametrize(("text", "reason"), REJECTED.values(), ids=REJECTED)
+def test_an_invalid_or_ambiguous_value_is_rejected(text, reason):
     whole = "[" + text + ","
     with pytest.raises(Unrepairable) as caught:
         read_bare_value(whole, 1, len(whole))
-    assert (caught.value.problem, caught.value.position) == (why, 1)
+    assert (caught.value.problem, caught.value.position) == (reason, 1)
 
 
 @pytest.mark.parametrize(
     "text", ["1" * 5000 + ".", "1e999e", "-1e999."], ids=["digits", "exponent", "negative"]
 )
-def test_a_number_that_is_too_large_is_given_up_even_where_it_is_cut_off(text):
+def test_a_number_that_is_too_large_is_rejected_even_if_it_is_cut_off(text):
     with pytest.raises(Unrepairable, match=TOO_LARGE):
         read_bare_value(text, 0, len(text))

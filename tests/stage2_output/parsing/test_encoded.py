@@ -1,4 +1,4 @@
-"""JSON that was written as a string: with escaped quotes, in quotes or without."""
+"""JSON that is encoded as a string: with escaped quotes, with or without quotes around it."""
 
 import json
 
@@ -8,9 +8,8 @@ from stage2_output import ExtractionError, extract_json
 from stage2_output.parsing.encoded import BEGINS_ESCAPED
 
 
-def mended(text):
-    """The value of a text, and for each repair its name and the text that begins at its
-    position."""
+def value_and_repairs(text):
+    """The value of a text, and the name of each repair with the text at its position."""
     found = extract_json(text)
     return found.value, [(each.name, text[each.position :]) for each in found.repairs]
 
@@ -22,7 +21,7 @@ def mended(text):
     ("inner", "value"),
     [('{"a": 1}', {"a": 1}), (" [1, 2]\n", [1, 2]), ("{}", {}), ('{"é": "\\ud83d"}', None)],
 )
-def test_a_string_may_hold_an_object_or_a_list(inner, value):
+def test_a_string_may_contain_an_object_or_a_list(inner, value):
     text = json.dumps(inner)
     found = extract_json(text)
     assert found.value == (json.loads(inner) if value is None else value)
@@ -43,13 +42,13 @@ def test_a_string_may_hold_an_object_or_a_list(inner, value):
         "[" * 300,
     ],
 )
-def test_any_other_string_is_only_a_string(inner):
-    assert mended(json.dumps(inner)) == (inner, [])
+def test_a_string_with_other_content_is_only_a_string(inner):
+    assert value_and_repairs(json.dumps(inner)) == (inner, [])
 
 
-def test_a_string_that_holds_json_nested_too_deeply_is_only_a_string():
+def test_a_string_with_json_that_is_nested_too_deeply_is_only_a_string():
     inner = "[" * 300 + "]" * 300
-    assert mended(json.dumps(inner)) == (inner, [])
+    assert value_and_repairs(json.dumps(inner)) == (inner, [])
 
 
 # ---- without quotes ----
@@ -72,17 +71,17 @@ ESCAPED = {
 
 
 @pytest.mark.parametrize(
-    ("before", "behind"), [("Hm ", ""), ('Hm "', '"'), ("Hm ", " and so on"), ('Hm "', '" [2]')]
+    ("before", "after"), [("Hm ", ""), ('Hm "', '"'), ("Hm ", " and so on"), ('Hm "', '" [2]')]
 )
 @pytest.mark.parametrize(("text", "value"), ESCAPED.values(), ids=ESCAPED)
-def test_json_with_escaped_quotes_is_read_and_ends_where_it_ends(text, value, before, behind):
-    found = extract_json(before + text + behind)
+def test_json_with_escaped_quotes_is_read_up_to_its_end(text, value, before, after):
+    found = extract_json(before + text + after)
     assert (found.value, found.start, found.end) == (value, len(before), len(before + text))
     assert found.repairs == (("escaped_json", len(before)),)
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "reason"),
     [
         (r"{\"a\": 1", "has escaped quotes and is not valid"),
         (r"{\"a\": 1,}", "has escaped quotes and is not valid"),
@@ -93,19 +92,19 @@ def test_json_with_escaped_quotes_is_read_and_ends_where_it_ends(text, value, be
         (r"{\"a\": " + "[" * 300 + "]" * 300 + "}", "is nested too deeply"),
     ],
 )
-def test_what_is_not_valid_below_its_escapes_is_refused(text, why):
+def test_invalid_json_with_escaped_quotes_is_rejected(text, reason):
     with pytest.raises(ExtractionError) as caught:
         extract_json(text)
-    assert (caught.value.position, why in str(caught.value)) == (0, True)
+    assert (caught.value.position, reason in str(caught.value)) == (0, True)
 
 
 @pytest.mark.parametrize("text", ['{"a": 1}', r'{"\"a": 1}', "{", r"\"a\"", r"{a: \"b\"}"])
-def test_other_json_does_not_begin_so(text):
+def test_begins_escaped_does_not_match_other_json(text):
     assert BEGINS_ESCAPED.match(text) is None
 
 
 @pytest.mark.parametrize("inner", ['{"a": 1, "a": 1}', '{"a": 1, "a": 2}'])
-def test_duplicate_keys_below_escapes_are_refused(inner):
+def test_duplicate_keys_in_json_with_escaped_quotes_are_rejected(inner):
     encoded = json.dumps(inner)
     assert extract_json(encoded).value == inner
     with pytest.raises(ExtractionError):

@@ -43,15 +43,15 @@ EXAMPLES = {
 @pytest.mark.parametrize(
     ("name", "text", "position"), [(name, *of) for name, of in EXAMPLES.items()], ids=EXAMPLES
 )
-def test_each_damage_is_named_and_placed(name, text, position):
+def test_each_repair_is_reported_with_its_name_and_position(name, text, position):
     repairs = candidates(text)[-1].repairs
     assert (name, position) in [(each.name, each.position) for each in repairs]
 
 
-def test_the_names_are_sorted_and_each_can_be_met():
+def test_the_names_of_repairs_are_sorted_and_each_has_an_example():
     assert list(get_args(RepairName)) == sorted(EXAMPLES)
 
 
-def test_what_cannot_be_mended_says_why_and_where():
+def test_an_unrepairable_error_has_its_problem_and_position():
     damaged = Unrepairable("lacks a value", 6)
     assert (damaged.problem, damaged.position) == ("lacks a value", 6)

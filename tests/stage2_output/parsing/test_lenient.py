@@ -5,21 +5,21 @@ from stage2_output.parsing.lenient import LenientReader
 from stage2_output.parsing.strict import MOST_DEPTH, IntactParts, TooDeep
 
 
-def read(text, behind=""):
-    """The object or array at the beginning of a text that stands behind three other characters."""
-    whole = "So " + text + behind
-    found = LenientReader(whole, 3, len(whole), IntactParts(whole), {}).read()
+def read(text, after=""):
+    """Read the object or array at the beginning of a text, after three other characters."""
+    source = "So " + text + after
+    found = LenientReader(source, 3, len(source), IntactParts(source), {}).read()
     repairs = tuple((name, position - 3) for name, position in found.repairs)
     return found._replace(end=found.end - 3, repairs=repairs)
 
 
 def named(text, *names):
-    """Repairs that stand where a text says so: "name@position"."""
+    """The repairs that are written as "name@position"."""
     return tuple((name, int(position)) for name, position in (each.split("@") for each in names))
 
 
-# What is mended and stays whole: text, value, repairs.
-WHOLE = {
+# Repaired and complete values: text, value, repairs.
+COMPLETE = {
     "valid": ('{"a": [1, {"b": null}], "c": "d"}', {"a": [1, {"b": None}], "c": "d"}, ""),
     "empty": ("{}", {}, ""),
     # commas
@@ -127,16 +127,16 @@ WHOLE = {
 }
 
 
-@pytest.mark.parametrize("behind", ["", " and so on", "}", "\n{"])
-@pytest.mark.parametrize(("text", "value", "names"), WHOLE.values(), ids=WHOLE)
-def test_what_is_mended_is_named_and_whole(text, value, names, behind):
-    found = read(text, behind)
+@pytest.mark.parametrize("after", ["", " and so on", "}", "\n{"])
+@pytest.mark.parametrize(("text", "value", "names"), COMPLETE.values(), ids=COMPLETE)
+def test_a_repaired_value_is_complete_and_its_repairs_are_named(text, value, names, after):
+    found = read(text, after)
     assert found == Repaired(value, len(text), found.repairs, complete=True, fragile=False)
     if names is not None:
         assert found.repairs == named(text, *names.split())
 
 
-def test_full_width_marks_are_named_each():
+def test_each_full_width_mark_is_reported():
     assert [position for _, position in read("｛＂a＂：［1，“b”］｝").repairs] == [
         0,
         1,
@@ -149,18 +149,18 @@ def test_full_width_marks_are_named_each():
     ]
 
 
-def test_values_keep_their_types():
+def test_literals_and_numbers_keep_their_types():
     assert repr(read("[1, 1.0, -0.0, true, '1', 1e2,]").value) == "[1, 1.0, -0.0, True, '1', 100.0]"
 
 
-# What may lack a part: text, value, repairs.
-PARTS = {
+# Incomplete values: text, value, repairs.
+INCOMPLETE = {
     "unclosed": ('{"a": [1, {"b": 2', {"a": [1, {"b": 2}]}, "missing_closer@17"),
     "nothing yet": ("{", {}, "missing_closer@1"),
-    "behind a comma": ("[1,", [1], "missing_closer@3"),
+    "after a comma": ("[1,", [1], "missing_closer@3"),
     "in a key": ('{"a": 1, "b', {"a": 1}, "missing_closer@11"),
-    "behind a key": ('{"a": 1, "b"', {"a": 1}, "missing_closer@12"),
-    "behind a colon": ('{"a": 1, "b": ', {"a": 1}, "missing_closer@14"),
+    "after a key": ('{"a": 1, "b"', {"a": 1}, "missing_closer@12"),
+    "after a colon": ('{"a": 1, "b": ', {"a": 1}, "missing_closer@14"),
     "in a key without quotes": (
         "{a: 1, b",
         {"a": 1},
@@ -215,8 +215,8 @@ PARTS = {
 }
 
 
-@pytest.mark.parametrize(("text", "value", "names"), PARTS.values(), ids=PARTS)
-def test_what_had_to_be_closed_or_was_left_out_is_not_complete(text, value, names):
+@pytest.mark.parametrize(("text", "value", "names"), INCOMPLETE.values(), ids=INCOMPLETE)
+def test_a_value_that_had_to_be_closed_or_has_an_ellipsis_is_not_complete(text, value, names):
     found = read(text)
     assert (found.value, found.repairs, found.complete) == (
         value,
@@ -232,26 +232,26 @@ def test_what_had_to_be_closed_or_was_left_out_is_not_complete(text, value, name
         ('{"a": "b, "c": 1}', {"a": "b", "c": 1}, "missing_quote@8"),
     ],
 )
-def test_what_rests_on_guessed_quotes_says_so(text, value, names):
+def test_a_value_with_guessed_quotes_is_fragile(text, value, names):
     found = read(text)
     assert found == Repaired(
         value, len(text), named(text, *names.split()), "missing" not in names, fragile=True
     )
 
 
-def test_what_ends_the_text_ends_the_value():
+def test_the_end_of_the_text_ends_the_value():
     assert read('{"a": 1', "\n```\nThat is all.")._replace(repairs=()) == Repaired(
         {"a": 1}, 8, (), False, False
     )
-    whole = "[1, 2, 3]"
-    assert LenientReader(whole, 0, 5, IntactParts(whole), {}).read().value == [1, 2]
+    source = "[1, 2, 3]"
+    assert LenientReader(source, 0, 5, IntactParts(source), {}).read().value == [1, 2]
 
 
-# ---- what is given up: text, why, position ----
+# ---- rejected texts: text, reason, position ----
 
 QUOTES = "has quotes that can be read in more ways than one"
 BARE = "has text without quotes that can be read in more ways than one"
-GIVEN_UP = {
+REJECTED = {
     "two commas": ("[1,,2]", "has two commas in a row", 3),
     "two commas at the end": ('{"a": 1,,}', "has two commas in a row", 8),
     "two commas at the beginning": ("[,,1]", "has two commas in a row", 2),
@@ -263,16 +263,20 @@ GIVEN_UP = {
     "a set": ("{'a', 'b'}", "lacks a colon behind a key", 4),
     "no colon, no quotes": ("{a 1}", "lacks a colon behind a key", 3),
     "an equals sign": ('{"a" = 1}', "lacks a colon behind a key", 5),
-    "an arrow that is none": ('{"a" -> 1}', "lacks a colon behind a key", 5),
+    "an invalid arrow": ('{"a" -> 1}', "lacks a colon behind a key", 5),
     "a colon in a list": ('[{}: "b"]', "has an unexpected colon", 3),
-    "something for a key": ("{*1: 2}", "has an invalid key", 1),
+    "a star for a key": ("{*1: 2}", "has an invalid key", 1),
     "a list for a key": ("{[1]: 2}", "has an invalid key", 1),
     "an object for a key": ('{"a": 1, {"b": 2}}', "has an object in place of a key", 9),
-    "an object behind a value": ('{"a": 1 {"b": 2}}', "has an object in place of a key", 8),
+    "an object after a value": ('{"a": 1 {"b": 2}}', "has an object in place of a key", 8),
     "a quote in a key": ('{"a": 1, "b "c" d": 2}', "lacks a colon behind a key", 13),
-    "a key twice": ('{"a": 1, "b": {"a": 2}, \'a\': 3}', 'has the key "a" twice in one object', 24),
-    "a key twice in a part": ("{a: {'b': 1, b: 2}}", 'has the key "b" twice in one object', 13),
-    "a key twice in an undamaged part": (
+    "a duplicate key": (
+        '{"a": 1, "b": {"a": 2}, \'a\': 3}',
+        'has the key "a" twice in one object',
+        24,
+    ),
+    "a duplicate key in a part": ("{a: {'b': 1, b: 2}}", 'has the key "b" twice in one object', 13),
+    "a duplicate key in an undamaged part": (
         '{a: {"b": 1, "b": 2}}',
         'has the key "b" twice in one object',
         13,
@@ -307,14 +311,14 @@ GIVEN_UP = {
 }
 
 
-@pytest.mark.parametrize(("text", "why", "position"), GIVEN_UP.values(), ids=GIVEN_UP)
-def test_what_cannot_be_mended_or_in_two_ways_is_given_up(text, why, position):
+@pytest.mark.parametrize(("text", "reason", "position"), REJECTED.values(), ids=REJECTED)
+def test_text_that_cannot_be_repaired_or_is_ambiguous_is_rejected(text, reason, position):
     with pytest.raises(Unrepairable) as caught:
         read(text)
-    assert (caught.value.problem, caught.value.position - 3) == (why, position)
+    assert (caught.value.problem, caught.value.position - 3) == (reason, position)
 
 
-def test_a_long_key_is_not_told_whole():
+def test_a_long_key_is_cut_in_the_message():
     key = "k" * 1000
     with pytest.raises(Unrepairable, match=f'has the key "{"k" * 60}" twice'):
         read(f'{{"{key}": 1, "{key}": 2}}')
@@ -326,7 +330,7 @@ def test_a_long_key_is_not_told_whole():
 @pytest.mark.parametrize(
     ("begin", "end"), [("[,", "]"), ("{a:", "}"), ("{a:[,", "]}"), ("{{a:", "}}")]
 )
-def test_damaged_json_is_read_to_a_bound_of_depth(begin, end):
+def test_damaged_json_is_read_up_to_the_depth_limit(begin, end):
     most = MOST_DEPTH // (2 if "[" in begin and "{" in begin else 1)
     text = begin * most + "0" * ("a" in begin) + end * most
     assert read(text).end == len(text)
@@ -335,6 +339,6 @@ def test_damaged_json_is_read_to_a_bound_of_depth(begin, end):
             read(begin * depth)
 
 
-def test_an_undamaged_part_may_not_be_too_deep():
+def test_an_intact_part_must_not_exceed_the_depth_limit():
     with pytest.raises(TooDeep):
         read("{a: " + "[" * (MOST_DEPTH + 1) + "]" * (MOST_DEPTH + 1) + "}")

@@ -4,7 +4,7 @@ from stage2_output.parsing.nesting import Nesting
 from stage2_output.parsing.strict import MOST_DEPTH, TooDeep
 
 
-def test_what_is_opened_stands_in_what_is_open():
+def test_an_opened_container_is_added_to_the_open_one():
     nesting = Nesting()
     root = nesting.open("{")
     root.key = "a"
@@ -15,7 +15,7 @@ def test_what_is_opened_stands_in_what_is_open():
     assert nesting.closers == "}]}"
 
 
-def test_what_is_closed_takes_no_more():
+def test_a_closed_container_receives_no_more_values():
     nesting = Nesting()
     root = nesting.open("[")
     nesting.open("[").add(1)
@@ -27,7 +27,7 @@ def test_what_is_closed_takes_no_more():
     assert (nesting.closers, nesting.frames) == ("", [])
 
 
-def test_a_value_ends_what_was_said_of_the_one_before_it():
+def test_adding_a_value_updates_the_state_of_the_frame():
     frame = Nesting().open("[")
     assert (frame.state, frame.bare_text) == ("first", False)
     frame.state, frame.bare_text = "comma", True
@@ -35,7 +35,7 @@ def test_a_value_ends_what_was_said_of_the_one_before_it():
     assert (frame.state, frame.bare_text) == ("value", False)
 
 
-def test_no_more_is_opened_than_may_be():
+def test_opening_more_containers_than_the_depth_limit_raises_an_error():
     nesting = Nesting()
     for _ in range(MOST_DEPTH):
         nesting.open("[")

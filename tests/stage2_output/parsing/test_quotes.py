@@ -14,13 +14,13 @@ def second_quote(text):
     return next(at for at, mark in enumerate(text) if at and mark in CLOSING_QUOTES[text[0]])
 
 
-def test_every_quote_that_closes_something_is_known():
+def test_every_closing_quote_can_also_open_a_string():
     assert {closing for all_of_it in CLOSING_QUOTES.values() for closing in all_of_it} <= set(
         CLOSING_QUOTES
     )
 
 
-# ---- which quote ends a string: the second quote of each text does, or does not ----
+# ---- which quote ends a string: the second quote of each text does or does not ----
 
 ENDS = {
     "member": [
@@ -78,7 +78,7 @@ ENDS = {
         "'a': 1}",
     ],
 }
-GOES_ON = {
+CONTINUES = {
     "member": [
         '"a" b"}',
         '"a"b"}',
@@ -113,16 +113,16 @@ GOES_ON = {
     "key": ['"a"// b": 1}', '"a"#b": 1}'],
 }
 TEXTS = [(role, text) for role, texts in ENDS.items() for text in texts]
-OTHERS = [(role, text) for role, texts in GOES_ON.items() for text in texts]
+OTHERS = [(role, text) for role, texts in CONTINUES.items() for text in texts]
 
 
 @pytest.mark.parametrize(("role", "text"), TEXTS)
-def test_a_quote_ends_a_string_if_what_follows_can_follow_one(role, text):
+def test_a_quote_ends_a_string_if_the_text_after_it_is_valid_there(role, text):
     assert quotes(text, role).closes_string(second_quote(text))
 
 
 @pytest.mark.parametrize(("role", "text"), OTHERS)
-def test_a_quote_followed_by_anything_else_does_not_end_it(role, text):
+def test_a_quote_with_other_text_after_it_does_not_end_a_string(role, text):
     assert not quotes(text, role).closes_string(second_quote(text))
 
 
@@ -136,18 +136,18 @@ def test_a_quote_followed_by_anything_else_does_not_end_it(role, text):
         ("item", '"a" " b"]'),
     ],
 )
-def test_quotes_in_a_row_can_be_read_in_two_ways(role, text):
+def test_adjacent_quotes_are_ambiguous(role, text):
     with pytest.raises(Unrepairable):
         quotes(text, role).closes_string(second_quote(text))
 
 
-def test_a_bracket_ends_a_string_if_it_closes_something():
+def test_a_bracket_after_a_quote_ends_the_string_if_it_closes_a_container():
     assert quotes('"a"] b"}', "member", "}]").closes_string(2)
     assert quotes('"a", {"b": 1}]', "member", "}]").closes_string(2)
     assert not quotes('"a", {"b": 1}]', "member", "}").closes_string(2)
 
 
-def test_a_key_without_quotes_is_no_sign_once_quotes_belonged_to_the_text():
+def test_an_unquoted_key_does_not_end_a_string_that_contains_quotes():
     text = '"say "a", b: c"}'
     found = quotes(text)
     found.add_inner_quote(5)
@@ -155,19 +155,20 @@ def test_a_key_without_quotes_is_no_sign_once_quotes_belonged_to_the_text():
     assert quotes(text).closes_string(7)
 
 
-def test_nothing_behind_the_end_is_looked_at():
+def test_text_after_the_end_is_not_read():
     text = '"a", "b": 1}'
     assert Quotes(text, 0, 3, "member", "}").closes_string(2)
     assert Quotes(text, 0, 4, "member", "}").closes_string(2)
 
 
-# ---- quotes that belong to the text ----
-BELONG = {
+# ---- quotes inside a string ----
+
+INNER = {
     "a pair": ('"say "b" c"', [5, 7]),
     "a pair of several words": ('"say "b c", d"', [5, 9]),
     "a pair at the beginning": ('""b" c"', [1, 3]),
     "two pairs": ('"a "b" or "c" d"', [3, 5, 10, 12]),
-    "a pair behind a comma": ('"a, "b" c"', [4, 6]),
+    "a pair after a comma": ('"a, "b" c"', [4, 6]),
     "a pair before a comma": ('"a "b", c"', [3, 5]),
     "inches": ('"a 5" nail"', [4]),
     "within a word": ('"it"s"', [3]),
@@ -176,17 +177,17 @@ BELONG = {
 }
 
 
-@pytest.mark.parametrize(("text", "places"), BELONG.values(), ids=BELONG)
-def test_quotes_belong_to_the_text_in_pairs_or_within_words(text, places):
+@pytest.mark.parametrize(("text", "positions"), INNER.values(), ids=INNER)
+def test_quotes_inside_a_string_are_pairs_or_inside_words(text, positions):
     found = quotes(text)
-    for at in places:
+    for at in positions:
         found.add_inner_quote(at)
     found.check_inner_quotes(len(text) - 1, multiline=False)
-    assert found.inner == len(places)
+    assert found.inner == len(positions)
 
 
 @pytest.mark.parametrize(
-    ("text", "places"),
+    ("text", "positions"),
     [
         ('"a" b"', [2]),
         ('"the dogs" bone"', [9]),
@@ -206,29 +207,29 @@ def test_quotes_belong_to_the_text_in_pairs_or_within_words(text, places):
         "an item",
     ],
 )
-def test_a_quote_that_may_be_something_else_is_given_up(text, places):
+def test_an_ambiguous_inner_quote_is_rejected(text, positions):
     found = quotes(text)
-    for at in places[:-1]:
+    for at in positions[:-1]:
         found.add_inner_quote(at)
     with pytest.raises(Unrepairable, match="more ways than one") as caught:
-        found.add_inner_quote(places[-1])
-    assert caught.value.position == places[-1]
+        found.add_inner_quote(positions[-1])
+    assert caught.value.position == positions[-1]
 
 
 @pytest.mark.parametrize(
-    ("text", "places", "lines"),
+    ("text", "positions", "lines"),
     [('"say "b"', [5], False), ('"say "b" c"', [5, 7], True)],
     ids=["half of a pair", "over lines"],
 )
-def test_in_the_end_every_pair_must_be_whole_and_on_one_line(text, places, lines):
+def test_every_pair_of_inner_quotes_must_be_complete_and_on_one_line(text, positions, lines):
     found = quotes(text)
-    for at in places:
+    for at in positions:
         found.add_inner_quote(at)
     with pytest.raises(Unrepairable):
         found.check_inner_quotes(len(text) - 1, multiline=lines)
 
 
-def test_a_string_without_quotes_may_go_over_lines():
+def test_a_string_without_inner_quotes_may_span_lines():
     quotes('"a\nb"').check_inner_quotes(4, multiline=True)
 
 
@@ -248,7 +249,7 @@ def test_a_string_without_quotes_may_go_over_lines():
         ("“““a”””", None),
     ],
 )
-def test_text_in_three_quotes_ends_at_the_next_three(text, end):
+def test_a_triple_quoted_text_ends_at_the_next_triple_quote(text, end):
     assert quotes(text).triple_quote_end() == end
 
 
@@ -265,12 +266,12 @@ def test_text_in_three_quotes_ends_at_the_next_three(text, end):
         '""",\n"b": """}',
     ],
 )
-def test_three_quotes_that_may_be_quotes_in_quotes_are_given_up(text):
+def test_ambiguous_triple_quotes_are_rejected(text):
     with pytest.raises(Unrepairable, match="more ways than one"):
         quotes(text).triple_quote_end()
 
 
-# ---- a closing quote that was left out ----
+# ---- a missing closing quote ----
 
 
 @pytest.mark.parametrize(
@@ -290,13 +291,11 @@ def test_three_quotes_that_may_be_quotes_in_quotes_are_given_up(text):
         ("member", '","b": 1}', 2, 1),
     ],
 )
-def test_a_quote_that_begins_the_next_member_or_item_shows_where_one_is_missing(
-    role, text, at, lost
-):
+def test_the_quote_of_the_next_member_or_item_shows_where_one_is_missing(role, text, at, lost):
     assert quotes(text, role).missing_quote_position(at) == lost
 
 
-def test_a_missing_quote_among_quotes_of_the_text_is_given_up():
+def test_a_missing_quote_in_a_string_with_inner_quotes_is_rejected():
     text = '"it"s a, "b": 1}'
     found = quotes(text)
     found.add_inner_quote(3)

@@ -7,7 +7,7 @@ CLOSERS = {"key": "}", "member": "}", "item": "]"}
 
 
 def read(text, role="member", end=None):
-    """The string at the beginning of a text that stands behind two other characters."""
+    """Read the string at the beginning of a text, after two other characters."""
     found = read_string(
         "??" + text, 2, 2 + len(text) if end is None else 2 + end, role, CLOSERS[role], {}
     )
@@ -15,20 +15,20 @@ def read(text, role="member", end=None):
     return found._replace(end=found.end - 2, repairs=repairs)
 
 
-def given_up(text, role="member"):
+def rejection(text, role="member"):
     with pytest.raises(Unrepairable) as caught:
         read(text, role)
     return caught.value.problem, caught.value.position - 2
 
 
-# ---- strings that need no mending ----
+# ---- valid strings ----
 
 VALID = {
     "text": ('"a b"', "a b"),
     "nothing": ('""', ""),
     "escapes": (r'"\"\\\/\b\f\n\r\t"', '"\\/\b\f\n\r\t'),
     "by number": (r'"\u00e9\uD83D\uDE00"', "é😀"),
-    "half of a pair": (r'"\ud83d"', "\ud83d"),
+    "lone surrogate": (r'"\ud83d"', "\ud83d"),
     "other quotes": ('"it\'s “so” ‘and’ `so`"', "it's “so” ‘and’ `so`"),
     "brackets": ('"}]{[,:"', "}]{[,:"),
     "an escaped backslash": ('"a\\\\"', "a\\"),
@@ -36,18 +36,18 @@ VALID = {
     "a fence": ('"``` and </b>"', "``` and </b>"),
     "delete": ('"\x7f\u2028"', "\x7f\u2028"),
 }
-BEHIND = {
+AFTER = {
     "member": ["}", ' , "b": 1}', "\n}", ", b: 1}", ""],
     "item": ["]", ', "b"]', ",\n[]]", ""],
     "key": [": 1}", " : 1}"],
 }
 
 
-@pytest.mark.parametrize("role", BEHIND)
+@pytest.mark.parametrize("role", AFTER)
 @pytest.mark.parametrize(("text", "value"), VALID.values(), ids=VALID)
-def test_a_valid_string_is_read_as_it_is_wherever_it_stands(text, value, role):
-    for behind in BEHIND[role]:
-        assert read(text + behind, role) == ParsedString(value, len(text))
+def test_a_valid_string_is_read_without_repairs_at_any_position(text, value, role):
+    for after in AFTER[role]:
+        assert read(text + after, role) == ParsedString(value, len(text))
 
 
 QUOTES = {
@@ -72,16 +72,16 @@ QUOTES = {
 }
 
 
-@pytest.mark.parametrize("role", BEHIND)
+@pytest.mark.parametrize("role", AFTER)
 @pytest.mark.parametrize(("text", "name"), QUOTES.values(), ids=QUOTES)
-def test_other_quotes_are_read_and_named(text, name, role):
-    for behind in BEHIND[role]:
-        assert read(text + behind, role) == ParsedString("a", 3, ((name, 0),))
+def test_other_kinds_of_quotes_are_read_and_reported(text, name, role):
+    for after in AFTER[role]:
+        assert read(text + after, role) == ParsedString("a", 3, ((name, 0),))
 
 
-# ---- what JSON wants escaped ----
+# ---- missing escapes ----
 
-MENDED = {
+REPAIRED = {
     "a line break": ('"a\nb"', "a\nb", [("unescaped_newline", 2)]),
     "a line break of Windows": (
         '"a\r\nb"',
@@ -111,16 +111,16 @@ MENDED = {
     "a smart apostrophe": ("‘it’s’", "it’s", [("smart_quotes", 0), ("unescaped_quote", 3)]),
     "an escaped apostrophe": (r"'it\'s'", "it's", [("single_quotes", 0), ("invalid_escape", 3)]),
     "an escaped apostrophe for nothing": (r'"it\'s"', "it's", [("invalid_escape", 3)]),
-    "quotes that are others": ("'a \"b\"'", 'a "b"', [("single_quotes", 0)]),
-    "quotes that are others, and an escape": (r"""'a "b"\n'""", 'a "b"\n', [("single_quotes", 0)]),
-    "escaped quotes that are others": (r"'a \"b\"'", 'a "b"', [("single_quotes", 0)]),
+    "quotes of another kind": ("'a \"b\"'", 'a "b"', [("single_quotes", 0)]),
+    "quotes of another kind and an escape": (r"""'a "b"\n'""", 'a "b"\n', [("single_quotes", 0)]),
+    "escaped quotes of another kind": (r"'a \"b\"'", 'a "b"', [("single_quotes", 0)]),
     "an escape of JavaScript": (
         r'"\x41\x22"',
         'A"',
         [("invalid_escape", 1), ("invalid_escape", 5)],
     ),
     "an escape of Python": (r'"\U0001F600"', "😀", [("invalid_escape", 1)]),
-    "the last of all letters": (r'"\U0010FFFF"', "\U0010ffff", [("invalid_escape", 1)]),
+    "the last code point": (r'"\U0010FFFF"', "\U0010ffff", [("invalid_escape", 1)]),
     "a pattern": (r'"^\d+\w$"', r"^\d+\w$", [("invalid_escape", 2), ("invalid_escape", 5)]),
     "a pattern and an escaped backslash": (r'"\d\\n"', r"\d\n", [("invalid_escape", 1)]),
     "three quotes": ('"""a\n b"""', "a\n b", [("triple_quotes", 0)]),
@@ -128,17 +128,17 @@ MENDED = {
 }
 
 
-@pytest.mark.parametrize(("text", "value", "repairs"), MENDED.values(), ids=MENDED)
-def test_what_json_wants_escaped_is_read_and_named(text, value, repairs):
+@pytest.mark.parametrize(("text", "value", "repairs"), REPAIRED.values(), ids=REPAIRED)
+def test_characters_that_json_requires_to_be_escaped_are_read_and_reported(text, value, repairs):
     unescaped = [name for name, _ in repairs].count("unescaped_quote")
-    for behind in BEHIND["member"]:
-        if behind != ", b: 1}" or not unescaped:  # which is text, where quotes are
-            assert read(text + behind) == ParsedString(
+    for after in AFTER["member"]:
+        if after != ", b: 1}" or not unescaped:  # which is text after quotes
+            assert read(text + after) == ParsedString(
                 value, len(text), tuple(repairs), inner_quotes=unescaped
             )
 
 
-# ---- strings that do not end ----
+# ---- unterminated strings ----
 
 CUT = {
     "at once": ('"', "", 1),
@@ -147,18 +147,18 @@ CUT = {
     "in a number": ('"a\\u12', "a", 6),
     "in an escape of JavaScript": ('"a\\x4', "a", 5),
     "in an escape of Python": ('"a\\U0001F6', "a", 10),
-    "in half of a pair": ('"a\\ud83d', "a", 8),
-    "behind half of a pair": ('"a\\ud83d\\', "a", 9),
-    "in the other half": ('"a\\ud83d\\ude0', "a", 13),
-    "behind a pair": ('"a\\ud83d\\ude00', "a😀", 14),
-    "behind an escaped quote": ('"a\\"', 'a"', 4),
-    "behind an escaped backslash": ('"a\\\\', "a\\", 4),
+    "in a first surrogate": ('"a\\ud83d', "a", 8),
+    "after a first surrogate": ('"a\\ud83d\\', "a", 9),
+    "in a second surrogate": ('"a\\ud83d\\ude0', "a", 13),
+    "after a surrogate pair": ('"a\\ud83d\\ude00', "a😀", 14),
+    "after an escaped quote": ('"a\\"', 'a"', 4),
+    "after an escaped backslash": ('"a\\\\', "a\\", 4),
 }
 
 
-@pytest.mark.parametrize("role", BEHIND)
+@pytest.mark.parametrize("role", AFTER)
 @pytest.mark.parametrize(("text", "value", "end"), CUT.values(), ids=CUT)
-def test_a_string_that_the_end_cuts_off_keeps_what_is_whole(text, value, end, role):
+def test_a_string_that_is_cut_off_keeps_its_complete_characters(text, value, end, role):
     assert read(text, role) == ParsedString(value, end, truncated=True)
 
 
@@ -174,18 +174,18 @@ def test_a_string_that_the_end_cuts_off_keeps_what_is_whole(text, value, end, ro
         ('"a\n```\nb\n```', "a", 2),
     ],
 )
-def test_a_string_that_is_never_closed_ends_where_its_wrapping_does(text, value, end):
+def test_an_unterminated_string_ends_at_the_end_of_its_wrapping(text, value, end):
     assert read(text) == ParsedString(value, end, truncated=True)
 
 
-def test_nothing_behind_the_end_is_read():
+def test_text_after_the_end_is_not_read():
     assert read('"a b"}', end=3) == ParsedString("a ", 3, truncated=True)
     assert read('"a\\"b"}', end=3) == ParsedString("a", 3, truncated=True)
 
 
 @pytest.mark.parametrize("fill", [" ", "\n", "\t", " \n", "\n\n```x", "\\n", "a</"])
-def test_a_long_string_that_never_ends_is_read_in_one_pass(fill):
-    text = '"' + fill * 50_000  # with a pass for each blank, this would take minutes
+def test_a_long_unterminated_string_is_read_in_linear_time(fill):
+    text = '"' + fill * 50_000  # quadratic time would take minutes
     assert read(text).truncated
 
 
@@ -209,14 +209,14 @@ def test_a_string_without_its_closing_quote_ends_before_the_next_member_or_item(
     )
 
 
-# ---- strings that are given up ----
+# ---- rejected strings ----
 
 TWO_QUOTES = "has quotes that can be read in more ways than one"
 TWO_ESCAPES = "has escapes that can be read in more ways than one"
 UNKNOWN = "has an escape that JSON does not know"
-GIVEN_UP = {
+REJECTED = {
     "one quote in it": ('"a" b"}', TWO_QUOTES, 2),
-    "an apostrophe behind a word": ("'the dogs' bone'}", TWO_QUOTES, 9),
+    "an apostrophe after a word": ("'the dogs' bone'}", TWO_QUOTES, 9),
     "quotes on several lines": ('"a\nsay "b" c"}', TWO_QUOTES, 12),
     "quotes around a comma": ('"a", "b", "c"}', TWO_QUOTES, 2),
     "a bracket that closes nothing": ('"a"] b"}', TWO_QUOTES, 2),
@@ -227,15 +227,15 @@ GIVEN_UP = {
     "a path": (r'"C:\Users"}', UNKNOWN, 3),
     "a path that might be escapes": (r'"C:\dir\new"}', TWO_ESCAPES, 0),
     "a pattern that might be escapes": (r'"\d+\t"}', TWO_ESCAPES, 0),
-    "a number that is none": (r'"a\u12"}', UNKNOWN, 2),
-    "an escape of JavaScript that is none": (r'"\xg1"}', UNKNOWN, 1),
-    "an escape of Python beyond all letters": (r'"\U00110000"}', UNKNOWN, 1),
+    "an invalid number": (r'"a\u12"}', UNKNOWN, 2),
+    "an invalid escape of JavaScript": (r'"\xg1"}', UNKNOWN, 1),
+    "an escape of Python beyond the last code point": (r'"\U00110000"}', UNKNOWN, 1),
     "an escaped letter of another script": (r'"\é"}', UNKNOWN, 1),
     "an escaped blank": (r'"a\ b"}', UNKNOWN, 2),
     "an escaped mark": (r'"100\%"}', UNKNOWN, 4),
 }
 
 
-@pytest.mark.parametrize(("text", "why", "position"), GIVEN_UP.values(), ids=GIVEN_UP)
-def test_what_can_be_read_in_two_ways_or_none_is_given_up(text, why, position):
-    assert given_up(text) == (why, position)
+@pytest.mark.parametrize(("text", "reason", "position"), REJECTED.values(), ids=REJECTED)
+def test_an_ambiguous_or_invalid_string_is_rejected(text, reason, position):
+    assert rejection(text) == (reason, position)

@@ -5,13 +5,13 @@ from stage2_output.parsing.whitespace import is_closing_markup, skip_whitespace,
 GAPS = {
     "nothing": ("1", 0, []),
     "the end": ("", 0, []),
-    "white space": (" \t\r\n1", 4, []),
-    "a space that is none for JSON": (
+    "whitespace": (" \t\r\n1", 4, []),
+    "a space that JSON does not allow": (
         "\u00a0 \u30001",
         3,
         [("special_space", 0), ("special_space", 2)],
     ),
-    "marks that cannot be seen": ("\ufeff\u200b\u20601", 3, [("special_space", 0)]),
+    "invisible characters": ("\ufeff\u200b\u20601", 3, [("special_space", 0)]),
     "a form feed": (" \f1", 2, [("special_space", 1)]),
     "a line comment": (" // one\n1", 8, [("comment", 1)]),
     "a line comment of Python": ("# one\r\n1", 7, [("comment", 0)]),
@@ -31,22 +31,20 @@ GAPS = {
 
 
 @pytest.mark.parametrize(("text", "end", "repairs"), GAPS.values(), ids=GAPS)
-def test_a_whitespace_ends_where_something_stands_and_says_what_json_does_not_know(
-    text, end, repairs
-):
+def test_whitespace_ends_at_the_next_character_and_its_repairs_are_reported(text, end, repairs):
     found = []
     assert (skip_whitespace(text, 0, len(text), found), found) == (end, repairs)
     assert whitespace_end(text, 0, len(text)) == end
 
 
-def test_a_gap_does_not_reach_beyond_the_end():
+def test_whitespace_does_not_extend_beyond_the_end():
     found = []
     assert skip_whitespace("1  // two", 1, 5, found) == 5
     assert found == [("comment", 3)] or found == []
     assert whitespace_end("1   2", 1, 3) == 3
 
 
-def test_a_look_ahead_ends_somewhere_within_a_very_long_comment():
+def test_a_lookahead_ends_inside_a_very_long_comment():
     text = "/*" + "x" * 5000 + "*/ 1"
     assert skip_whitespace(text, 0, len(text), []) == len(text) - 1
     assert whitespace_end(text, 0, len(text)) == 1000
@@ -78,11 +76,11 @@ NO_END = {
 
 
 @pytest.mark.parametrize("text", WRAPPING_ENDS.values(), ids=WRAPPING_ENDS)
-def test_json_ends_where_its_wrapping_does(text):
+def test_closing_markup_is_recognized(text):
     assert is_closing_markup(text, 0, len(text))
     assert is_closing_markup("[1 " + text, 3, 3 + len(text))
 
 
 @pytest.mark.parametrize("text", NO_END.values(), ids=NO_END)
-def test_a_fence_or_tag_that_goes_on_with_json_is_text(text):
+def test_a_fence_or_tag_that_is_followed_by_json_is_text(text):
     assert not is_closing_markup(text, 0, len(text))

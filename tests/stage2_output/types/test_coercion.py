@@ -23,7 +23,7 @@ NUMBERS = {"type": "array", "items": INTEGER}
 STRINGS = {"type": "array", "items": STRING}
 
 
-def test_wrong_types_are_put_right_at_every_depth_and_each_is_named():
+def test_wrong_types_are_converted_at_every_depth_and_each_change_is_reported():
     schema = {
         "type": "object",
         "properties": {
@@ -47,7 +47,7 @@ def test_wrong_types_are_put_right_at_every_depth_and_each_is_named():
     assert value == before
 
 
-def test_arguments_that_were_written_twice_as_json_are_read():
+def test_doubly_encoded_json_is_decoded_and_converted():
     schema = {
         "type": "object",
         "properties": {"filter": {"type": "object", "properties": {"n": INTEGER, "of": NUMBERS}}},
@@ -86,12 +86,12 @@ def test_arguments_that_were_written_twice_as_json_are_read():
         ),
     ],
 )
-def test_what_fits_is_never_changed(schema, value):
+def test_values_that_fit_are_never_changed(schema, value):
     result = OutputController().parse_and_validate(json.dumps(value), schema, coerce=True)
     assert (result.success, result.data, result.coerced) == (True, value, ())
 
 
-def test_what_fits_is_not_changed_where_something_else_does_not():
+def test_parts_that_fit_are_not_changed_when_other_parts_are():
     schema = {"properties": {"a": {"anyOf": [STRING, INTEGER]}, "b": INTEGER}}
     assert coerce_types({"a": "5", "b": "6"}, schema) == (
         {"a": "5", "b": 6},
@@ -111,7 +111,7 @@ def test_what_fits_is_not_changed_where_something_else_does_not():
         ({"type": "object", "properties": {"a": INTEGER}, "if": {}, "then": False}, {"a": 5}),
     ],
 )
-def test_what_cannot_be_put_right_stays_as_it_is(schema, value):
+def test_values_that_cannot_be_converted_are_not_changed(schema, value):
     found, changes = coerce_types(value, schema)
     assert (found, changes) == (value, ())
     assert found is value
@@ -129,7 +129,7 @@ def test_what_cannot_be_put_right_stays_as_it_is(schema, value):
     ],
 )
 @pytest.mark.parametrize("rule", ["anyOf", "oneOf"])
-def test_the_only_alternative_that_takes_the_changed_value_is_chosen(
+def test_the_only_alternative_that_accepts_the_converted_value_is_chosen(
     rule, branches, value, changed, change
 ):
     assert coerce_types({"a": value}, {"properties": {"a": {rule: branches}}}) == (
@@ -138,7 +138,7 @@ def test_the_only_alternative_that_takes_the_changed_value_is_chosen(
     )
 
 
-def test_alternatives_that_agree_leave_no_doubt():
+def test_alternatives_with_the_same_result_are_not_ambiguous():
     assert coerce_types("5", {"anyOf": [INTEGER, {"type": "number"}]}) == (
         5,
         ("the value: string to integer",),
@@ -161,7 +161,7 @@ OPERATION = {
 }
 
 
-def test_alternatives_are_told_apart_by_their_constants():
+def test_alternatives_are_distinguished_by_their_constants():
     value = [
         {"op": "add", "n": "5"},
         {"op": "keep", "n": "true"},
@@ -182,7 +182,7 @@ def test_alternatives_are_told_apart_by_their_constants():
 @pytest.mark.parametrize(
     ("schema", "value"), [(STRINGS, "a"), (NUMBERS, 5), (NUMBERS, "5"), (STRINGS, None)]
 )
-def test_one_value_does_not_become_an_array(schema, value):
+def test_a_single_value_is_not_converted_to_an_array(schema, value):
     assert coerce_types(value, schema) == (value, ())
 
 
@@ -220,7 +220,7 @@ def test_one_value_does_not_become_an_array(schema, value):
         "anyOf",
     ],
 )
-def test_schemas_are_followed(schema, value, changed):
+def test_references_and_nested_schemas_are_followed(schema, value, changed):
     found, changes = coerce_types(value, schema)
     assert (found, bool(changes)) == (changed, True)
     assert CompiledSchema(schema).fits(found)
@@ -238,32 +238,30 @@ def test_schemas_are_followed(schema, value, changed):
         },
     ],
 )
-def test_what_is_not_followed_changes_nothing(schema):
+def test_references_and_conditions_that_are_not_supported_change_nothing(schema):
     for value in ("5", {"a": "5"}):
         assert coerce_types(value, schema) == (value, ())
 
 
-def test_a_schema_is_read_by_the_rules_of_its_draft():
+def test_a_schema_is_interpreted_by_the_rules_of_its_draft():
     branches = {
         "anyOf": [{"$ref": "#/definitions/n", "minimum": 6}, NULL],
         "definitions": {"n": INTEGER},
     }
     assert coerce_types("5", branches) == ("5", ())
-    older = {
-        "$schema": "http://json-schema.org/draft-07/schema#",
-        **branches,
-    }  # in which a $ref stands alone
+    # Draft 7 ignores the keywords beside a $ref.
+    older = {"$schema": "http://json-schema.org/draft-07/schema#", **branches}
     assert coerce_types("5", older) == (5, ("the value: string to integer",))
 
 
-def test_a_type_is_coerced_by_its_schema_and_then_loaded():
+def test_a_value_is_coerced_by_the_schema_of_a_type_before_it_is_loaded():
     schema = TypedSchema(dict[str, int | None])
     value, changes = coerce_types({"a": "5", "b": "null"}, schema.schema)
     assert schema.load(value, coerce=True) == ({"a": 5, "b": None}, ())
     assert changes == ("/a: string to integer", "/b: string to null")
 
 
-def test_a_schema_that_is_none_is_the_developers_error():
+def test_an_invalid_schema_raises_an_error():
     with pytest.raises(InvalidSchema):
         coerce_types("5", {"type": "strin"})
 
@@ -289,7 +287,7 @@ TREE = {
 }
 
 
-def test_alternatives_within_alternatives_do_not_take_for_ever():
+def test_nested_alternatives_do_not_take_exponential_time():
     value = {"a": "1"}
     for _ in range(11):
         value = {"a": "1", "k": value}
@@ -298,12 +296,12 @@ def test_alternatives_within_alternatives_do_not_take_for_ever():
     assert CompiledSchema(TREE).fits(found)
 
 
-def test_a_schema_that_leads_back_to_itself_changes_nothing():
+def test_a_circular_schema_changes_nothing():
     schema = {"$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}, INTEGER]}}, "$ref": "#/$defs/a"}
     assert coerce_types("5", schema) == ("5", ())
 
 
-def test_what_is_nested_too_deeply_changes_nothing():
+def test_a_value_that_is_nested_too_deeply_is_not_changed():
     schema = {"properties": {"a": {"$ref": "#"}, "n": INTEGER}}
     value = {"n": "1"}
     for _ in range(5000):
@@ -313,21 +311,21 @@ def test_what_is_nested_too_deeply_changes_nothing():
     assert changes == ()
 
 
-def test_a_stack_that_is_nearly_full_changes_nothing():
+def test_a_value_is_not_changed_if_the_stack_is_nearly_exhausted():
     schema = {"properties": {"a": {"$ref": "#"}, "n": INTEGER}}
     value = {"n": "1"}
     for _ in range(60):
         value = {"a": value}
 
-    def further_down(frames):
-        return further_down(frames - 1) if frames else coerce_types(value, schema)
+    def at_depth(frames):
+        return at_depth(frames - 1) if frames else coerce_types(value, schema)
 
-    assert further_down(0)[1] == (f"{'/a' * 60}/n: string to integer",)
+    assert at_depth(0)[1] == (f"{'/a' * 60}/n: string to integer",)
     free = sys.getrecursionlimit() - len(inspect.stack(0))
-    assert further_down(free - 100) == (value, ())
+    assert at_depth(free - 100) == (value, ())
 
 
-def test_twenty_thousand_changes_are_made():
+def test_twenty_thousand_changes_can_be_made():
     found, changes = coerce_types(
         {"a": [str(number) for number in range(20_000)]}, {"properties": {"a": NUMBERS}}
     )
@@ -364,7 +362,7 @@ COMPILED = CompiledSchema(ANY_OF_ALL)
 
 
 @given(VALUES)
-def test_arbitrary_values_are_never_an_error_and_changed_only_if_they_do_not_fit(value):
+def test_any_value_is_changed_only_if_it_does_not_fit_and_never_raises_an_error(value):
     compiled = COMPILED
     before = copy.deepcopy(value)
     found, changes = coercion.coerce_types(value, compiled)
@@ -375,7 +373,7 @@ def test_arbitrary_values_are_never_an_error_and_changed_only_if_they_do_not_fit
 
 
 @pytest.mark.parametrize("value", [object(), {"n": {1, 2}}, (1, 2), float("nan"), b"5"])
-def test_what_is_no_json_is_left_alone(value):
+def test_a_value_that_is_not_json_is_not_changed(value):
     schema = {
         "properties": {"n": NUMBERS},
         "items": INTEGER,
@@ -385,6 +383,6 @@ def test_what_is_no_json_is_left_alone(value):
     assert coerce_types(value, schema)[1] == ()
 
 
-def test_what_is_no_json_may_stand_beside_what_is_changed():
+def test_a_value_that_is_not_json_does_not_prevent_other_changes():
     schema = {"anyOf": [{"properties": {"n": INTEGER}}, NULL]}
     assert coerce_types({"n": "5", "x": {1, 2}}, schema)[0] == {"n": 5, "x": {1, 2}}

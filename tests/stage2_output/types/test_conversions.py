@@ -19,12 +19,12 @@ def convert(value, schema):
     return ExpectedType(schema).convert(value)
 
 
-def takes(value, schema):
+def allows(value, schema):
     return ExpectedType(schema).allows(value)
 
 
 @pytest.mark.parametrize(
-    ("value", "schema", "result", "what"),
+    ("value", "schema", "result", "description"),
     [
         ("5", INTEGER, 5, "string to integer"),
         ("-5", INTEGER, -5, "string to integer"),
@@ -55,11 +55,11 @@ def takes(value, schema):
         ("[1]", {"enum": [[1], [2]]}, [1], "string to array"),
     ],
 )
-def test_what_is_exact_and_could_be_nothing_else_is_changed(value, schema, result, what):
+def test_an_exact_and_unambiguous_value_is_converted(value, schema, result, description):
     found = convert(value, schema)
-    assert found == (result, what)
+    assert found == (result, description)
     assert type(found[0]) is type(result)
-    assert takes(result, schema)
+    assert allows(result, schema)
 
 
 @pytest.mark.parametrize(
@@ -118,11 +118,11 @@ def test_what_is_exact_and_could_be_nothing_else_is_changed(value, schema, resul
         ("5", {"minimum": 6}),
     ],
 )
-def test_what_would_be_guessed_or_lost_is_left_alone(value, schema):
+def test_an_ambiguous_or_lossy_value_is_not_converted(value, schema):
     assert convert(value, schema) is None
 
 
-def test_a_string_that_says_two_things_is_left_alone():
+def test_a_text_with_two_possible_values_is_not_converted():
     assert convert("NULL", {"enum": [None, "null"]}) is None
 
 
@@ -144,18 +144,18 @@ def test_a_string_that_says_two_things_is_left_alone():
         ("a", {}, True),
     ],
 )
-def test_what_a_place_takes(value, schema, answer):
-    assert takes(value, schema) is answer
+def test_allows_checks_whether_a_value_has_the_expected_type(value, schema, answer):
+    assert allows(value, schema) is answer
 
 
 @given(st.integers())
-def test_an_integer_survives_being_quoted_and_back(number):
+def test_an_integer_converted_to_a_text_and_back_is_unchanged(number):
     assert convert(str(number), INTEGER) == (number, "string to integer")
     assert convert(number, STRING) == (str(number), "integer to string")
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_a_number_in_quotes_is_that_number(number):
+def test_a_number_in_a_text_is_converted_to_that_number(number):
     found = convert(repr(number), NUMBER)
     assert found is not None
     assert found[0] == number
@@ -165,6 +165,6 @@ def test_a_number_in_quotes_is_that_number(number):
     st.text() | st.from_regex(r"[-+0-9.eE]{0,12}", fullmatch=True),
     st.sampled_from([INTEGER, NUMBER, BOOLEAN]),
 )
-def test_any_text_is_changed_to_what_is_wanted_or_not_at_all(text, schema):
+def test_any_text_is_converted_to_an_allowed_value_or_not_at_all(text, schema):
     found = convert(text, schema)
-    assert found is None or takes(found[0], schema)
+    assert found is None or allows(found[0], schema)

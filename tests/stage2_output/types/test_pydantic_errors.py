@@ -1,4 +1,4 @@
-"""What pydantic itself finds in values that fit the JSON Schema of their type."""
+"""Issues that pydantic finds in values that fit the JSON Schema of their type."""
 
 import ipaddress
 import re
@@ -29,7 +29,7 @@ from stage2_output import Issue
 from stage2_output.types.typed_schema import TypedSchema
 
 SECRET = "hunter2"
-NO_DATE = "must be a valid date in the format YYYY-MM-DD, input is too short"
+INVALID_DATE = "must be a valid date in the format YYYY-MM-DD, input is too short"
 
 
 def issues(kind, value):
@@ -38,7 +38,7 @@ def issues(kind, value):
     return found
 
 
-def told(kind, value):
+def paths_and_messages(kind, value):
     return [(issue.path, issue.message) for issue in issues(kind, value)]
 
 
@@ -66,54 +66,54 @@ def told(kind, value):
         (Json[int], '"5"', "must be integer"),
     ],
 )
-def test_what_pydantic_refuses_is_told_without_the_value(kind, value, message):
+def test_errors_of_pydantic_are_reported_without_the_value(kind, value, message):
     [issue] = issues(list[kind], [value])
     assert (issue.path, issue.message, issue.expected) == ("/0", message, None)
     assert value not in repr(issue)
 
 
-def test_bytes_that_cannot_be_decoded_are_told_without_them():
+def test_undecodable_bytes_are_reported_without_their_value():
     class Blob(BaseModel):
         model_config = ConfigDict(val_json_bytes="hex")
         data: bytes
 
-    assert told(Blob, {"data": SECRET}) == [("/data", "must be hex as text")]
+    assert paths_and_messages(Blob, {"data": SECRET}) == [("/data", "must be hex as text")]
 
 
-def test_the_rule_is_pydantics_name_for_the_error():
-    assert issues(date, "x") == (Issue("", NO_DATE, "date_parsing"),)
+def test_the_rule_of_an_issue_is_the_error_type_of_pydantic():
+    assert issues(date, "x") == (Issue("", INVALID_DATE, "date_parsing"),)
 
 
-def refuse(value):
+def raise_value_error(value):
     raise ValueError(f"{value} is too big")
 
 
-def refuse_without_words(value):
+def raise_without_a_message(value):
     raise AssertionError
 
 
-def refuse_by_a_library(value):
+def raise_in_a_library(value):
     return int("many")
 
 
-def refuse_in_a_way_of_ones_own(value):
+def raise_a_custom_error(value):
     raise PydanticCustomError("mine", "{number} is odd", {"number": value})
 
 
 @pytest.mark.parametrize(
     ("validator", "message", "rule"),
     [
-        (refuse, "does not fit: 5 is too big", "value_error"),
-        (refuse_without_words, "is not valid", "assertion_error"),
+        (raise_value_error, "does not fit: 5 is too big", "value_error"),
+        (raise_without_a_message, "is not valid", "assertion_error"),
         (
-            refuse_by_a_library,
+            raise_in_a_library,
             "does not fit: invalid literal for int() with base 10: 'many'",
             "value_error",
         ),
-        (refuse_in_a_way_of_ones_own, "does not fit: 5 is odd", "mine"),
+        (raise_a_custom_error, "does not fit: 5 is odd", "mine"),
     ],
 )
-def test_the_developers_own_words_are_kept(validator, message, rule):
+def test_the_message_of_a_validator_is_kept(validator, message, rule):
     assert issues(Annotated[int, AfterValidator(validator)], 5) == (Issue("", message, rule),)
 
 
@@ -137,7 +137,7 @@ class Bus(BaseModel):
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "places"),
+    ("kind", "value", "paths"),
     [
         (Trip, {"day": "x", "stops": {"a/b": ["2024-01-01", "x"]}}, ["/day", "/stops/a~1b/1"]),
         (list[Trip | Wait | None], [None, {"day": "x"}], ["/1/day"]),
@@ -165,20 +165,20 @@ class Bus(BaseModel):
         "JSON in text",
     ],
 )
-def test_a_place_is_a_json_pointer_and_names_no_types(kind, value, places):
-    assert told(kind, value) == [(place, NO_DATE) for place in places]
+def test_a_path_is_a_json_pointer_without_the_names_of_types(kind, value, paths):
+    assert paths_and_messages(kind, value) == [(path, INVALID_DATE) for path in paths]
 
 
-def test_json_in_text_is_not_taken_for_the_value_itself():
-    assert told(Json[int], SECRET) == [("", "must be text that is valid JSON")]
+def test_invalid_json_in_a_text_is_reported_at_the_text():
+    assert paths_and_messages(Json[int], SECRET) == [("", "must be text that is valid JSON")]
 
 
-def test_an_item_that_is_missing_to_pydantic_only_is_named():
+def test_an_item_that_only_pydantic_requires_is_reported_as_missing():
     pair = Annotated[tuple[int, int], WithJsonSchema({"type": "array"})]
-    assert told(list[pair], [[1]]) == [("/0/1", "is missing")]
+    assert paths_and_messages(list[pair], [[1]]) == [("/0/1", "is missing")]
 
 
-def test_a_key_that_is_missing_to_pydantic_only_is_named():
+def test_a_key_that_only_pydantic_requires_is_reported_as_missing():
     class Strict(BaseModel):
         @classmethod
         def __get_pydantic_json_schema__(cls, core_schema, handler):
@@ -186,16 +186,16 @@ def test_a_key_that_is_missing_to_pydantic_only_is_named():
 
         a: int
 
-    assert told(list[Strict], [{}]) == [("/0/a", "is missing")]
+    assert paths_and_messages(list[Strict], [{}]) == [("/0/a", "is missing")]
 
 
-def test_of_very_many_refusals_the_first_are_told():
+def test_at_most_100_issues_are_reported():
     assert len(issues(list[date], ["x"] * 1000)) == 100
 
 
-def test_a_long_refusal_is_cut():
-    def refuse(value):
+def test_a_long_message_is_cut():
+    def raise_value_error(value):
         raise ValueError("word " * 1000)
 
-    [issue] = issues(Annotated[int, AfterValidator(refuse)], 5)
+    [issue] = issues(Annotated[int, AfterValidator(raise_value_error)], 5)
     assert len(issue.message) == 500

@@ -27,7 +27,7 @@ class Color(enum.Enum):
 
 
 class Person(BaseModel):
-    """Somebody."""
+    """A person."""
 
     name: str
     born: date | None = None
@@ -83,7 +83,7 @@ class Pair(NamedTuple):
     ],
     ids=str,
 )
-def test_data_come_back_as_their_type(kind, value, data):
+def test_data_is_loaded_as_the_type(kind, value, data):
     loaded, issues = load(kind, value)
     assert (loaded, issues) == (data, ())
     assert type(loaded) is type(data)
@@ -119,10 +119,10 @@ def test_types_are_strict(kind, value):
     assert issues == CompiledSchema(schema.schema).issues(value)
 
 
-def test_the_schema_is_what_a_model_is_told():
+def test_the_json_schema_of_a_model_omits_generated_titles():
     assert TypedSchema(Person).schema == {
         "$defs": {"Color": {"enum": ["red", "blue"], "title": "Color", "type": "string"}},
-        "description": "Somebody.",
+        "description": "A person.",
         "properties": {
             "name": {"type": "string"},
             "born": {
@@ -137,7 +137,7 @@ def test_the_schema_is_what_a_model_is_told():
     }
 
 
-def test_a_title_of_the_developers_stays_in_the_schema():
+def test_a_title_that_the_developer_set_stays_in_the_schema():
     class Named(BaseModel):
         a: Annotated[int, Field(title="How many")]
 
@@ -146,7 +146,7 @@ def test_a_title_of_the_developers_stays_in_the_schema():
     }
 
 
-def test_what_the_schema_says_is_told_in_the_words_used_everywhere():
+def test_a_violation_of_the_schema_is_reported_as_for_a_plain_json_schema():
     assert load(Person, {"nam": "Ada", "born": "never"})[1] == (
         Issue(
             "/name",
@@ -159,7 +159,7 @@ def test_what_the_schema_says_is_told_in_the_words_used_everywhere():
 
 
 @pytest.mark.parametrize("value", [5.0, 1e3, -0.0])
-def test_a_whole_number_is_an_integer_however_it_is_written(value):
+def test_a_float_without_a_fraction_is_accepted_as_an_integer(value):
     for kind, wrapped in [(int, value), (list[int | str], [value]), (Point, {"x": value})]:
         data, issues = load(kind, wrapped)
         assert issues == ()
@@ -167,12 +167,12 @@ def test_a_whole_number_is_an_integer_however_it_is_written(value):
         assert (number, type(number)) == (value, int)
 
 
-def test_a_whole_number_stays_a_float_where_one_is_wanted():
+def test_a_float_without_a_fraction_stays_a_float_where_the_type_is_float():
     data, _ = load(tuple[int, float], [5.0, 5.0])
     assert [type(number) for number in data] == [int, float]
 
 
-def test_what_is_wrong_besides_a_whole_number_is_told_all_the_same():
+def test_other_issues_beside_a_converted_float_are_reported():
     assert load(tuple[int, date], [5.0, "x"])[1] == (
         Issue(
             "/1",
@@ -182,7 +182,7 @@ def test_what_is_wrong_besides_a_whole_number_is_told_all_the_same():
     )
 
 
-def test_a_huge_integer_is_refused_and_never_infinity():
+def test_a_huge_integer_is_rejected_and_never_becomes_infinity():
     huge = 10**400
     too_large = (Issue("", "contains a number too large to be checked", "number"),)
     for kind, value in [
@@ -195,7 +195,7 @@ def test_a_huge_integer_is_refused_and_never_infinity():
         assert load(kind, value) == (None, too_large)
 
 
-def test_a_long_row_of_digits_in_a_text_is_no_number():
+def test_a_text_of_many_digits_is_not_checked_as_a_number():
     assert load(str, "9" * 1000) == ("9" * 1000, ())
     assert load(tuple[str, float], ["9" * 1000, 10**308]) == (("9" * 1000, 1e308), ())
 
@@ -203,14 +203,14 @@ def test_a_long_row_of_digits_in_a_text_is_no_number():
 @pytest.mark.parametrize(
     "value", [float("nan"), float("inf"), 10**5000], ids=["nan", "inf", "digits"]
 )
-def test_what_json_cannot_write_is_refused(value):
+def test_a_value_that_json_cannot_represent_is_rejected(value):
     assert load(Any, [value]) == (
         None,
         (Issue("", "contains a number too large to be checked", "number"),),
     )
 
 
-def test_half_a_surrogate_pair_is_an_issue():
+def test_a_lone_surrogate_is_an_issue():
     assert load(str, "a\ud800") == (None, (Issue("", "could not be checked", "unknown"),))
 
 
@@ -225,7 +225,7 @@ def nested(depth, value):
     return value
 
 
-def test_a_value_nested_too_deeply_is_an_issue():
+def test_a_value_that_is_nested_too_deeply_is_an_issue():
     too_deep = (Issue("", "is nested too deeply to be checked", "depth"),)
     assert load(Any, nested(300, 1)) == (None, too_deep)
     assert load(Any, nested(100_000, 1)) == (None, too_deep)
@@ -255,10 +255,10 @@ def term(depth, leaf=1, op="multiply"):
     return leaf
 
 
-def test_what_would_take_pydantic_for_ever_is_an_issue():
+def test_a_value_that_would_take_pydantic_exponential_time_is_an_issue():
     schema = TypedSchema(Term)
     assert schema.load(term(5))[0] == Multiply.model_validate(term(5))
-    for value in (term(60), term(60, op="add")):  # each level takes it twice as long
+    for value in (term(60), term(60, op="add")):  # each level doubles the time
         assert schema.fits(value)
         assert schema.load(value) == (
             None,
@@ -271,7 +271,7 @@ def test_what_would_take_pydantic_for_ever_is_an_issue():
     assert [issue.path for issue in schema.load(term(20, "x"))[1]] == ["/left" * 20]
 
 
-def test_alternatives_that_a_property_tells_apart_may_be_deep():
+def test_deep_alternatives_with_a_discriminator_are_accepted():
     class Chain(BaseModel):
         kind: Literal["chain"]
         inner: "Annotated[Chain | End, Field(discriminator='kind')]"
@@ -308,14 +308,14 @@ class Account(BaseModel):
         return self
 
 
-def test_an_alias_is_the_name_that_counts():
+def test_an_alias_replaces_the_name_of_a_field():
     assert load(Account, {"no": 1}) == (Account(no=1), ())
     assert [(each.path, each.hint) for each in load(Account, {"number": 1})[1]] == [
         ("/no", "you sent `number`; did you mean `no`?")
     ]
 
 
-def test_a_model_that_is_read_by_name_has_the_names_in_its_schema():
+def test_a_model_that_validates_by_name_has_the_names_in_its_schema():
     class ByName(BaseModel):
         model_config = ConfigDict(validate_by_name=True, validate_by_alias=False)
         a: int = Field(alias="x")
@@ -325,7 +325,7 @@ def test_a_model_that_is_read_by_name_has_the_names_in_its_schema():
     assert schema.load({"a": 1})[1] == ()
 
 
-def test_validators_are_asked_last():
+def test_validators_run_after_the_check_of_the_schema():
     assert load(Account, {"no": 7})[1] == (
         Issue("/no", "does not fit: numbers end at 5", "value_error"),
     )
@@ -335,7 +335,7 @@ def test_validators_are_asked_last():
     )
 
 
-def test_a_validator_that_fails_is_the_developers_error():
+def test_an_unexpected_exception_of_a_validator_is_raised():
     class InvalidJson(BaseModel):
         a: int
 
@@ -348,7 +348,7 @@ def test_a_validator_that_fails_is_the_developers_error():
         load(InvalidJson, {"a": 1})
 
 
-def test_how_strict_a_type_is_can_be_left_to_it():
+def test_with_coerce_a_type_decides_how_strict_it_is():
     class Lenient(BaseModel):
         model_config = ConfigDict(strict=False)
         a: int
@@ -358,9 +358,8 @@ def test_how_strict_a_type_is_can_be_left_to_it():
         when: date
 
     assert load(Lenient, {"a": 5.0}, coerce=True) == (Lenient(a=5), ())
-    assert (
-        load(Lenient, {"a": "5"}, coerce=True)[0] is None
-    )  # the schema says integer; coercion.coerce is for that
+    # The schema requires an integer; only coerce_types converts texts.
+    assert load(Lenient, {"a": "5"}, coerce=True)[0] is None
     assert load(Strict, {"when": "2024-01-01"}, coerce=True) == (Strict(when=date(2024, 1, 1)), ())
 
 
@@ -398,7 +397,7 @@ class Calls:
 
 
 @pytest.mark.parametrize(
-    ("kind", "words"),
+    ("kind", "message"),
     [
         (Holder, "Holder has no valid JSON Schema: Cannot generate"),
         (Calls, "Calls has no valid JSON Schema: Cannot generate"),
@@ -433,15 +432,15 @@ class Calls:
         *map(str, range(len(FUNCTIONS))),
     ],
 )
-def test_a_type_without_a_json_schema_is_refused_at_once_with_the_place(kind, words):
+def test_a_type_without_a_json_schema_raises_an_error_that_names_it(kind, message):
     with pytest.raises(InvalidSchema) as caught:
         TypedSchema(kind)
-    assert words in str(caught.value)
+    assert message in str(caught.value)
     assert "hunter2" not in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_a_pattern_that_only_pydantic_can_read_is_refused_with_the_name_of_the_type():
+def test_a_pattern_that_only_pydantic_accepts_raises_an_error_that_names_the_type():
     class Word(BaseModel):
         text: Annotated[str, Field(pattern=r"^\x{41}+$")]
 
@@ -452,7 +451,7 @@ def test_a_pattern_that_only_pydantic_can_read_is_refused_with_the_name_of_the_t
         TypedSchema(Word)
 
 
-def test_a_default_or_a_type_that_json_cannot_hold_is_left_out_quietly():
+def test_defaults_and_types_that_json_cannot_represent_are_omitted_from_the_schema():
     class Odd(BaseModel):
         a: int | Callable[[], int] = 3
         b: Any = Opaque()
@@ -475,6 +474,6 @@ class Crate(BaseModel, Generic[Item]):
     item: Item
 
 
-def test_pydantic_is_imported_when_a_type_is_used():
+def test_pydantic_is_imported_only_when_a_type_is_used():
     code = "import sys, stage2_output.types.typed_schema; sys.exit('pydantic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,4 +1,4 @@
-"""Values of recursive unions that pydantic would take exponential time to read are found before."""
+"""Detection of values of recursive unions that would take pydantic exponential time."""
 
 from typing import Annotated, Any, Literal
 
@@ -43,14 +43,14 @@ class Alike(BaseModel):
     of: "dict[Annotated[str, Field(pattern='a')], Patterned | Alike | int]"
 
 
-class Told(BaseModel):
-    op: Literal["told", 1]
-    of: "Annotated[Told | Said, Field(discriminator='op')] | None"
+class Left(BaseModel):
+    op: Literal["left", 1]
+    of: "Annotated[Left | Right, Field(discriminator='op')] | None"
 
 
-class Said(BaseModel):
-    op: Literal["said"]
-    of: "Annotated[Told | Said, Field(discriminator='op')] | None"
+class Right(BaseModel):
+    op: Literal["right"]
+    of: "Annotated[Left | Right, Field(discriminator='op')] | None"
 
 
 class Tree(BaseModel):
@@ -74,17 +74,19 @@ class Flat(BaseModel):
         (Pair, 2),
         (Tree, 1),
         (Plain, 1),
-        (list[Told], 1),
+        (list[Left], 1),
         (Flat, 0),
         (list[Flat], 0),
         (int, 0),
     ],
 )
-def test_the_models_in_the_unions_of_a_recursive_type_are_counted(kind, alternatives):
+def test_recursive_alternatives_counts_the_models_in_the_unions_of_a_recursive_type(
+    kind, alternatives
+):
     assert recursive_alternatives(TypeAdapter(kind).json_schema()) == alternatives
 
 
-def test_a_type_whose_models_do_not_contain_themselves_is_not_recursive():
+def test_a_type_without_recursive_models_has_no_recursive_alternatives():
     class Inner(BaseModel):
         flat: list[Flat]
 
@@ -110,22 +112,22 @@ WRAPS = {
 
 
 @pytest.mark.parametrize("kind", WRAPS, ids=lambda kind: kind.__name__)
-def test_alternatives_within_alternatives_take_too_long(kind):
+def test_deeply_nested_alternatives_take_too_long(kind):
     alternatives = recursive_alternatives(TypedSchema(kind | int).schema)
     assert not takes_too_long(alternatives, nested(8, WRAPS[kind]))
     assert takes_too_long(alternatives, nested(40, WRAPS[kind]))
 
 
-@pytest.mark.parametrize("op", ["told", 1])
-def test_an_alternative_that_a_property_tells_is_the_only_one_tried(op):
-    alternatives = recursive_alternatives(TypedSchema(Told).schema)
+@pytest.mark.parametrize("op", ["left", 1])
+def test_deeply_nested_alternatives_with_a_discriminator_do_not_take_too_long(op):
+    alternatives = recursive_alternatives(TypedSchema(Left).schema)
     value = None
     for _ in range(60):
         value = {"op": op, "of": value}
     assert not takes_too_long(alternatives, value)
 
 
-def test_without_alternatives_depth_is_no_burden_and_neither_is_breadth():
+def test_deep_values_without_alternatives_and_wide_values_do_not_take_too_long():
     assert not takes_too_long(
         recursive_alternatives(TypedSchema(Tree).schema),
         nested(60, lambda value: {"of": [value, 1]}),

@@ -1,5 +1,4 @@
-"""With `jsonschema-rs` no verdict changes: it confirms what is valid, and `jsonschema` decides the
-rest."""
+"""`jsonschema-rs` changes no verdict: it confirms valid values, and `jsonschema` checks the rest."""
 
 import json
 import sys
@@ -35,7 +34,7 @@ def is_confirmed(schema):
     return CompiledSchema(schema)._confirm is not never
 
 
-# ---- which schemas
+# ---- schemas that are confirmed
 # ----------------------------------------------------------------------------------------
 
 
@@ -50,7 +49,7 @@ def is_confirmed(schema):
         {"$schema": DRAFT7, "$ref": "#/definitions/a", "definitions": {"a": {"minimum": 2}}},
     ],
 )
-def test_schemas_about_which_both_agree_are_confirmed(schema):
+def test_schemas_with_the_same_meaning_in_both_libraries_are_confirmed(schema):
     pytest.importorskip("jsonschema_rs")
     assert is_confirmed(schema)
 
@@ -79,11 +78,11 @@ def test_schemas_about_which_both_agree_are_confirmed(schema):
     ],
     ids=str,
 )
-def test_other_schemas_are_left_to_jsonschema(schema):
+def test_other_schemas_are_checked_by_jsonschema_only(schema):
     assert not is_confirmed(schema)
 
 
-def test_exponentially_many_references_are_left_to_jsonschema():
+def test_schemas_with_exponentially_many_references_are_checked_by_jsonschema_only():
     chained = {f"s{n}": {"anyOf": [{"$ref": f"#/$defs/s{n + 1}"}] * 2} for n in range(30)}
     compiled = CompiledSchema(
         {"$defs": {**chained, "s30": {"type": "integer"}}, "$ref": "#/$defs/s0"}
@@ -132,7 +131,9 @@ for _ in range(100_000):
     ],
     ids=range(22),
 )
-def test_special_values_are_judged_alike(schema, value, fits, with_rs):
+def test_special_values_have_the_same_verdict_with_and_without_jsonschema_rs(
+    schema, value, fits, with_rs
+):
     compiled = CompiledSchema(schema)
     assert compiled.fits(value) is fits
     assert (compiled.issues(value) == ()) is fits
@@ -188,7 +189,9 @@ KEYWORDS = {
 
 @pytest.mark.parametrize("draft", [DRAFT2020, DRAFT7])
 @pytest.mark.parametrize("keyword", KEYWORDS)
-def test_random_schemas_and_values_are_judged_as_by_jsonschema_alone(keyword, draft, monkeypatch):
+def test_random_schemas_and_values_have_the_verdict_of_jsonschema_alone(
+    keyword, draft, monkeypatch
+):
     pytest.importorskip("jsonschema_rs")
     seen = Counter()
 
@@ -220,9 +223,9 @@ def test_random_schemas_and_values_are_judged_as_by_jsonschema_alone(keyword, dr
 @settings(max_examples=300)
 @given(st.lists(RULE, max_size=3).map(dict), VALUES)
 @example({"patternProperties": {"a": False}}, {"ab": 1})
-def test_verdicts_are_those_of_the_library(rules, value):
+def test_verdicts_are_those_of_the_jsonschema_library(rules, value):
     schema = {**rules, "$defs": {"a": {"type": "string"}, "b": {"maximum": 2}}}
-    if "uniqueItems" in json.dumps(schema):  # of which the library compares neighbours only
+    if "uniqueItems" in json.dumps(schema):  # the library compares only neighbours
         return
     try:
         valid = jsonschema.Draft202012Validator(schema).is_valid(value)
@@ -231,7 +234,7 @@ def test_verdicts_are_those_of_the_library(rules, value):
     assert CompiledSchema(schema).fits(value) is valid
 
 
-def test_every_recorded_call_is_judged_as_by_the_library(recorded, say, with_rs):
+def test_every_recorded_call_has_the_verdict_of_the_jsonschema_library(recorded, say, with_rs):
     rows, _ = recorded("tools.jsonl")
     schemas, calls, wrong = {}, 0, []
     for row in rows:
@@ -256,7 +259,7 @@ def test_every_recorded_call_is_judged_as_by_the_library(recorded, say, with_rs)
     assert bool(confirmed) is with_rs
 
 
-# ---- nothing else happens
+# ---- no side effects
 # ---------------------------------------------------------------------------------
 
 
@@ -277,11 +280,10 @@ def connections():
         thread.join()
 
 
-@pytest.mark.filterwarnings(
-    "ignore::DeprecationWarning"
-)  # which jsonschema would raise instead of the connection
+# Without the filter, jsonschema would raise the warning before it connects.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("keyword", ["$ref", "$dynamicRef", "$schema"])
-def test_nothing_is_fetched(keyword, with_rs, connections):
+def test_references_and_dialects_are_never_downloaded(keyword, with_rs, connections):
     url, received = connections
     schema = {"properties": {"a": {keyword: url}}}
     with (
@@ -294,7 +296,7 @@ def test_nothing_is_fetched(keyword, with_rs, connections):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_nothing_is_fetched_through_a_reference_to_data(with_rs, connections):
+def test_a_reference_to_data_is_never_downloaded(with_rs, connections):
     url, received = connections
     schema = {"default": {"$ref": url}, "properties": {"a": {"$ref": "#/default"}}}
     with pytest.raises(InvalidSchema, match="does not contain") if with_rs else nullcontext():
@@ -303,12 +305,14 @@ def test_nothing_is_fetched_through_a_reference_to_data(with_rs, connections):
 
 
 class PanicException(BaseException):
-    """As the panics of a library in Rust are called, which are no `Exception`."""
+    """The class of panics of a library in Rust, which is not an `Exception`."""
 
 
 @pytest.mark.parametrize("error", [PanicException, ValueError])
 @pytest.mark.parametrize("when", ["compiling", "checking"])
-def test_a_failure_of_the_faster_library_leaves_the_verdict_to_the_other(error, when, monkeypatch):
+def test_after_a_failure_of_jsonschema_rs_the_verdict_is_that_of_jsonschema(
+    error, when, monkeypatch
+):
     def fail(*args, **options):
         raise error
 
@@ -328,7 +332,7 @@ def test_a_failure_of_the_faster_library_leaves_the_verdict_to_the_other(error, 
     assert not compiled.fits("1")
 
 
-def test_an_interrupt_is_no_failure_of_the_library(monkeypatch):
+def test_a_keyboard_interrupt_in_jsonschema_rs_is_raised(monkeypatch):
     class Library:
         @staticmethod
         def validator_for(*args, **options):

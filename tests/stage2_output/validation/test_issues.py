@@ -13,17 +13,17 @@ def issues(schema, value):
     return CompiledSchema(schema).issues(value)
 
 
-def test_a_value_where_nothing_is_allowed_is_an_issue():
+def test_a_value_is_an_issue_if_the_schema_is_false():
     found = issues({"properties": {"a": False}}, {"a": SECRET})
     assert found == (Issue("/a", "is not allowed", "not", {}),)
 
 
-def test_the_nearest_value_of_an_enum_is_told():
+def test_the_nearest_value_of_an_enum_is_suggested():
     [issue] = issues({"enum": ["celsius", "fahrenheit", 1]}, "Celcius")
     assert issue.hint == "did you mean `celsius`?"
 
 
-def test_a_number_is_near_no_text():
+def test_a_number_is_not_suggested_for_a_text():
     [issue] = issues({"enum": [100, "200"]}, "1000")
     assert issue.hint is None
 
@@ -38,13 +38,13 @@ def test_a_number_is_near_no_text():
         ({"": 1}, ["/"]),
     ],
 )
-def test_a_place_is_a_json_pointer(value, paths):
+def test_a_path_is_a_json_pointer(value, paths):
     text = {"type": "string"}
     schema = {"properties": {"list": {"items": text}}, "additionalProperties": text}
     assert [issue.path for issue in issues(schema, value)] == paths
 
 
-def test_issues_come_in_the_order_of_places_and_each_once():
+def test_issues_are_sorted_by_path_and_unique():
     text = {"type": "string"}
     schema = {"properties": {"b": text, "a": text}, "allOf": [{"properties": {"b": text}}]}
     assert [issue.path for issue in issues(schema, {"b": 1, "a": 1})] == ["/a", "/b"]
@@ -59,7 +59,7 @@ def test_issues_come_in_the_order_of_places_and_each_once():
     ],
     ids=["rules", "alternatives", "none"],
 )
-def test_a_name_that_is_wrong_is_told_as_such(schema, value, found):
+def test_an_invalid_property_name_is_reported(schema, value, found):
     message = f"has a name that does not fit {json.dumps(schema)}"
     expected = [Issue(path, message, "propertyNames", schema) for path in found]
     assert [*issues({"propertyNames": schema}, value)] == expected
@@ -71,7 +71,7 @@ def test_a_name_that_is_wrong_is_told_as_such(schema, value, found):
 
 
 @pytest.mark.parametrize("rule", ["properties", "patternProperties", "dependentSchemas"])
-def test_a_property_called_like_a_rule_is_a_property(rule):
+def test_a_property_may_be_named_like_a_keyword(rule):
     wanted = {"minLength": 50}
     schema = {
         rule: {
@@ -83,26 +83,26 @@ def test_a_property_called_like_a_rule_is_a_property(rule):
     )
 
 
-def unknown_words(schema, value):
-    """The library's error as another version of it might put it."""
+def error_of_another_version(schema, value):
+    """The error of the library with the message of another version."""
     [error] = Draft202012Validator(schema).iter_errors(value)
-    error.message = "words of another version"
+    error.message = "message of another version"
     return error
 
 
-def test_an_error_without_words_is_an_issue_all_the_same():
+def test_an_error_with_an_unknown_message_is_an_issue():
     schema = {"properties": {"a": {}}, "required": ["a"], "additionalProperties": False}
     [error] = Draft202012Validator({**schema, "required": []}).iter_errors({"b": 1})
-    error.schema = schema  # in which the unknown property stands for the missing one
+    error.schema = schema  # contradicts the error
     assert issues_of([error]) == (Issue("", "does not fit", "additionalProperties", False),)
 
 
-def test_a_missing_property_is_told_even_if_the_library_changes_its_words():
-    error = unknown_words({"required": ["a", "b"]}, {"b": 1})
+def test_a_missing_property_is_reported_regardless_of_the_message_of_the_library():
+    error = error_of_another_version({"required": ["a", "b"]}, {"b": 1})
     assert issues_of([error]) == (Issue("/a", "is missing", "required", {}, "you sent `b`"),)
 
 
-def test_no_errors_are_no_issues():
+def test_issues_of_no_errors_is_empty():
     assert issues_of([]) == ()
 
 
@@ -126,29 +126,29 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize(("schema", "value"), HOSTILE.values(), ids=HOSTILE)
-def test_of_very_many_issues_the_first_are_told(schema, value):
+def test_only_the_first_of_many_issues_are_reported(schema, value):
     found = issues(schema, value)
     assert len({issue.path for issue in found}) == len(found) == MOST_ISSUES
 
 
-def test_as_many_issues_as_are_told_are_all():
+def test_exactly_the_maximum_number_of_issues_is_reported():
     found = issues({"items": {"type": "string"}}, [1] * MOST_ISSUES)
     assert [issue.rule for issue in found] == ["type"] * MOST_ISSUES
 
 
-def test_no_more_issues_are_asked_for_than_are_told():
-    asked = []
+def test_no_more_issues_are_requested_than_reported():
+    requested = []
 
     def endless():
         while True:
-            asked.append(len(asked))
-            yield Issue(f"/{len(asked) % 200}", "is wrong", "rule")
+            requested.append(len(requested))
+            yield Issue(f"/{len(requested) % 200}", "is wrong", "rule")
 
     assert len(collect(endless())) == MOST_ISSUES
-    assert len(asked) == MOST_ISSUES
+    assert len(requested) == MOST_ISSUES
 
 
-def test_the_same_issue_again_and_again_does_not_go_on_for_ever():
+def test_endlessly_repeated_issues_are_limited():
     def endless():
         while True:
             yield Issue("/a", "is wrong", "rule")
@@ -156,7 +156,7 @@ def test_the_same_issue_again_and_again_does_not_go_on_for_ever():
     assert collect(endless()) == (Issue("/a", "is wrong", "rule"),)
 
 
-def test_a_key_of_a_megabyte_does_not_come_back():
+def test_a_very_long_key_is_cut_in_the_path():
     found = issues({"items": {"additionalProperties": False}}, [{"k" * 1_000_000: 1}, {"n": 1}])
     assert [len(issue.path) for issue in found] == [83, 4]
     assert len(repr(found)) < 1000

@@ -34,7 +34,7 @@ NESTED = st.recursive(
 
 
 def equal(one, two):
-    """What JSON Schema says of equality, word for word."""
+    """Equality as JSON Schema defines it (reference implementation)."""
     if isinstance(one, bool) or isinstance(two, bool):
         return one is two
     if isinstance(one, list) and isinstance(two, list):
@@ -65,23 +65,23 @@ def equal(one, two):
         (2**53 + 1, 2.0**53, False),
     ],
 )
-def test_values_are_equal_as_json_has_it(one, two, same):
+def test_frozen_values_are_equal_as_json_schema_defines(one, two, same):
     assert (frozen(one) == frozen(two)) is same
 
 
 @given(NESTED, NESTED)
-def test_stand_ins_are_equal_just_where_the_values_are(one, two):
+def test_frozen_values_are_equal_if_and_only_if_the_values_are(one, two):
     assert (frozen(one) == frozen(two)) is equal(one, two)
 
 
-def test_every_pair_of_scalars_is_told_apart():
+def test_frozen_distinguishes_every_pair_of_different_scalars():
     assert [
         pair for pair in product(SCALARS, repeat=2) if len({*map(frozen, pair)}) == 1 + equal(*pair)
     ] == []
 
 
 @given(st.lists(NESTED, max_size=5))
-def test_items_are_unique_where_no_two_are_equal(items):
+def test_items_are_unique_if_no_two_of_them_are_equal(items):
     pairs = [(one, two) for place, one in enumerate(items) for two in items[:place]]
     assert CompiledSchema({"uniqueItems": True}).fits(items) is not any(
         equal(*pair) for pair in pairs

@@ -62,7 +62,7 @@ RULES = {
 
 
 @pytest.mark.parametrize(("schema", "value", "message"), RULES.values(), ids=RULES)
-def test_a_rule_is_put_into_words_without_the_value(schema, value, message):
+def test_the_message_of_a_rule_does_not_contain_the_value(schema, value, message):
     [(rule, expected)] = schema.items()
     assert issues(schema, value) == (Issue("", message, rule, expected),)
     nested = issues({"properties": {"a": {"items": schema}}}, {"a": [value]})
@@ -86,7 +86,7 @@ def test_a_rule_is_put_into_words_without_the_value(schema, value, message):
         ({"not": {}}, 1, "is not allowed"),
     ],
 )
-def test_some_rules_need_their_neighbours_to_be_told(schema, value, message):
+def test_messages_of_some_rules_depend_on_other_keywords(schema, value, message):
     assert [issue.message for issue in issues(schema, value)] == [message]
 
 
@@ -100,7 +100,7 @@ def test_some_rules_need_their_neighbours_to_be_told(schema, value, message):
         ("03", {"properties": {"a": {"required": True}}}, {}, "/a", 'must fit {"required": true}'),
     ],
 )
-def test_older_drafts_have_words_too(draft, schema, value, path, message):
+def test_rules_of_older_drafts_have_messages(draft, schema, value, path, message):
     schema = {"$schema": f"http://json-schema.org/draft-{draft}/schema#", **schema}
     assert [(issue.path, issue.message) for issue in issues(schema, value)] == [(path, message)]
 
@@ -118,13 +118,13 @@ def test_older_drafts_have_words_too(draft, schema, value, path, message):
         ((), "Python's tuple"),
     ],
 )
-def test_types_have_the_names_of_json(value, name):
+def test_types_have_their_json_names(value, name):
     [wanted] = {"object", "null"} - {name} if name in ("object", "null") else {"null"}
     assert issues({"type": wanted}, value)[0].message == f"must be {wanted}, not {name}"
 
 
 @pytest.mark.parametrize(
-    ("wanted", "words"),
+    ("wanted", "description"),
     [
         ({"type": "string"}, " (string)"),
         ({"type": ["string", "null"]}, " (string or null)"),
@@ -141,11 +141,11 @@ def test_types_have_the_names_of_json(value, name):
         (True, ""),
     ],
 )
-def test_what_is_missing_is_told_with_its_kind(wanted, words):
-    assert requirement(wanted) == words
+def test_requirement_describes_the_type_of_a_missing_property(wanted, description):
+    assert requirement(wanted) == description
 
 
-def test_a_long_expectation_is_cut_in_the_words_but_not_in_the_issue():
+def test_a_long_list_of_choices_is_cut_in_the_message_but_not_in_the_issue():
     choices = [f"choice {number}" for number in range(100)]
     [issue] = issues({"enum": choices}, "x")
     assert issue.expected == choices

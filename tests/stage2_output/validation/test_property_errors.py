@@ -17,7 +17,7 @@ def closed(**properties):
     return {"properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def test_a_missing_property_is_named_with_its_place_and_type():
+def test_a_missing_property_is_reported_with_its_path_and_type():
     schema = {"properties": {"city": {"type": "string"}}, "required": ["city", "any"]}
     assert issues({"items": schema}, [{}]) == (
         Issue("/0/any", "is missing", "required", {}),
@@ -25,21 +25,21 @@ def test_a_missing_property_is_named_with_its_place_and_type():
     )
 
 
-def test_a_missing_property_is_found_whatever_it_is_called():
+def test_a_missing_property_may_have_any_name():
     names = ["a", "it's", "'a'", "", "a is a required property"]
     assert [issue.path for issue in issues({"required": names}, {})] == sorted(
         f"/{name}" for name in names
     )
 
 
-def test_an_unknown_property_is_named_with_those_there_are():
+def test_an_unknown_property_is_reported_with_the_known_ones():
     schema = {"properties": {"b": {}, "a": {}}, "additionalProperties": False}
     assert issues(schema, {"zzz": SECRET}) == (
         Issue("/zzz", "is not a known property", "additionalProperties", ["a", "b"]),
     )
 
 
-def test_properties_that_fit_a_pattern_are_known():
+def test_properties_that_match_a_pattern_are_known():
     schema = {"patternProperties": {"^x-": {}}, "additionalProperties": False}
     assert [issue.path for issue in issues(schema, {"x-a": 1, "y": 1, "z": 1})] == ["/y", "/z"]
 
@@ -51,7 +51,7 @@ def test_unevaluated_properties_are_not_allowed():
     )
 
 
-def test_an_unevaluated_property_is_found_behind_hundreds_of_known_ones():
+def test_an_unevaluated_property_is_found_among_hundreds_of_known_ones():
     names = [f"k{number}" for number in range(300)]
     schema = {
         "allOf": [{"properties": {name: {} for name in names}}],
@@ -70,7 +70,7 @@ def test_unevaluated_properties_may_have_a_schema():
 
 
 @pytest.mark.parametrize(
-    ("schema", "value", "told"),
+    ("schema", "value", "expected"),
     [
         (closed(path={}), {"file": SECRET}, {"/path": "you sent `file`; did you mean `path`?"}),
         (
@@ -93,13 +93,13 @@ def test_unevaluated_properties_may_have_a_schema():
     ],
     ids=["renamed", "misspelt", "case", "two missing", "two unknown", "open", "nothing sent"],
 )
-def test_the_name_that_was_meant_is_told(schema, value, told):
-    assert hints(schema, value) == told
+def test_the_intended_name_is_suggested(schema, value, expected):
+    assert hints(schema, value) == expected
     assert SECRET not in repr(issues(schema, value))
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "expected"),
     [
         (
             {"meight": SECRET, "heisht": SECRET},
@@ -116,14 +116,14 @@ def test_the_name_that_was_meant_is_told(schema, value, told):
             },
         ),
     ],
-    ids=["near both", "what is left"],
+    ids=["similar to both", "the remaining one"],
 )
-def test_an_unknown_property_is_meant_for_one_missing_one_only(value, told):
-    assert hints(closed(height={}, weight={}), value) == told
+def test_an_unknown_property_is_matched_with_one_missing_property_only(value, expected):
+    assert hints(closed(height={}, weight={}), value) == expected
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "expected"),
     [
         (
             {"end_dat": SECRET},
@@ -139,45 +139,43 @@ def test_an_unknown_property_is_meant_for_one_missing_one_only(value, told):
     ],
     ids=["optional", "required", "the only one", "of another type", "no number"],
 )
-def test_a_property_that_is_meant_for_another_one_or_has_another_type_is_not_the_missing_one(
-    value, told
-):
+def test_a_property_that_matches_another_one_or_has_another_type_is_not_suggested(value, expected):
     schema = {
         "properties": {"start_date": {"type": "string"}, "end_date": {}},
         "required": ["start_date"],
     }
-    assert hints({**schema, "additionalProperties": False}, value) == told
+    assert hints({**schema, "additionalProperties": False}, value) == expected
 
 
 @pytest.mark.parametrize(
-    ("required", "optional", "sent", "meant"),
+    ("required", "optional", "sent", "intended"),
     [
         ("function", "variable", "function_value", "function"),
         ("departure_date", "departure_time", "departure_tim", "departure_time"),
     ],
 )
-def test_the_nearer_of_a_missing_and_an_optional_property_was_meant(
-    required, optional, sent, meant
+def test_the_more_similar_of_a_missing_and_an_optional_property_is_suggested(
+    required, optional, sent, intended
 ):
     schema = {"properties": {required: {}, optional: {}}, "required": [required]}
-    told = hints({**schema, "additionalProperties": False}, {sent: SECRET})
-    assert [hint for hint in told.values() if hint and f"did you mean `{meant}`?" in hint] != []
+    found = hints({**schema, "additionalProperties": False}, {sent: SECRET})
+    assert [hint for hint in found.values() if hint and f"did you mean `{intended}`?" in hint] != []
 
 
-def test_a_truth_value_was_not_meant_for_a_number():
+def test_a_boolean_is_not_matched_with_a_missing_number():
     assert hints(
         {"properties": {"n": {"type": "integer"}}, "required": ["n"]}, {"verbose": True}
     ) == {"/n": "you sent `verbose`"}
 
 
-def test_what_was_sent_already_is_suggested_last():
+def test_a_property_that_was_already_sent_is_suggested_last():
     schema = {"properties": {"line_a": {}, "line_b": {}}, "additionalProperties": False}
     assert hints(schema, {"line_a": 1, "line_x": 1}) == {
         "/line_x": "you sent `line_a`, `line_x`; did you mean `line_b`?"
     }
 
 
-def test_a_name_that_is_suggested_is_not_cut():
+def test_a_suggested_name_is_not_cut():
     name = "the_number_of_the_seats_at_the_second_table"
     assert hints(closed(**{name: {}}), {name[1:]: 1}) == {
         f"/{name}": f"you sent `{name[1:40]}…`; did you mean `{name}`?"
@@ -185,7 +183,7 @@ def test_a_name_that_is_suggested_is_not_cut():
 
 
 @pytest.mark.parametrize(
-    ("schema", "value", "told"),
+    ("schema", "value", "expected"),
     [
         (
             closed(path={}, mode={}),
@@ -216,12 +214,12 @@ def test_a_name_that_is_suggested_is_not_cut():
     ],
     ids=["renamed", "one too many", "missing", "several issues", "several objects"],
 )
-def test_the_keys_that_were_received_are_told_once_for_each_object(schema, value, told):
-    assert hints(schema, value) == told
+def test_the_received_keys_are_listed_once_for_each_object(schema, value, expected):
+    assert hints(schema, value) == expected
     assert SECRET not in repr(issues(schema, value))
 
 
-def test_keys_from_a_model_are_cleaned_shortened_and_counted():
+def test_received_keys_are_cleaned_shortened_and_counted():
     value = {"a`b\n# New orders": 1, "k" * 500: 1, **{f"k{number}": 1 for number in range(20)}}
     [issue] = issues({"required": ["n"]}, value)
     assert issue.hint == (
@@ -230,14 +228,14 @@ def test_keys_from_a_model_are_cleaned_shortened_and_counted():
     )
 
 
-def test_a_property_known_elsewhere_is_not_taken_for_the_missing_one():
+def test_a_property_that_is_known_elsewhere_is_not_matched_with_the_missing_one():
     schema = {"properties": {"path": {}, "text": {}}, "allOf": [{"required": ["text"]}]}
     assert issues(schema, {"path": "a"}) == (
         Issue("/text", "is missing", "required", {}, "you sent `path`"),
     )
 
 
-def test_twenty_unknown_properties_are_named_and_all_are_counted():
+def test_twenty_unknown_properties_are_listed_and_all_are_counted():
     found = issues({"additionalProperties": False}, {f"k{number}": 1 for number in range(30)})
     assert len(found) == 21
     assert found[0] == Issue(
@@ -246,9 +244,9 @@ def test_twenty_unknown_properties_are_named_and_all_are_counted():
 
 
 @pytest.mark.parametrize(("name", "pointer"), [("a/b", "/a~1b"), ("m~n", "/m~0n")])
-def test_the_place_of_a_missing_or_unknown_property_is_a_json_pointer(name, pointer):
-    places = [
+def test_the_path_of_a_missing_or_unknown_property_is_a_json_pointer(name, pointer):
+    paths = [
         issues({"required": [name]}, {})[0].path,
         issues({"additionalProperties": False}, {name: 1})[0].path,
     ]
-    assert places == [pointer, pointer]
+    assert paths == [pointer, pointer]

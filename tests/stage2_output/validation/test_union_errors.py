@@ -9,7 +9,7 @@ def issues(schema, value):
     return CompiledSchema(schema).issues(value)
 
 
-def told(schema, value):
+def paths_and_messages(schema, value):
     return [(issue.path, issue.message) for issue in issues(schema, value)]
 
 
@@ -36,10 +36,10 @@ def told(schema, value):
             [("", "must have 0 or fewer properties"), ("/city", "is missing")],
         ),
     ],
-    ids=["object", "string", "least to mend"],
+    ids=["object", "string", "fewest issues"],
 )
-def test_of_several_branches_the_one_that_was_meant_is_explained(rule, branches, value, found):
-    assert told({rule: branches}, value) == found
+def test_the_intended_branch_of_an_alternative_is_explained(rule, branches, value, found):
+    assert paths_and_messages({rule: branches}, value) == found
 
 
 ADD = {
@@ -77,30 +77,30 @@ OPERATION = [{"type": "object", **ADD}, {"type": "object", **DROP}, {"type": "nu
     ],
 )
 @pytest.mark.parametrize("rule", ["anyOf", "oneOf"])
-def test_a_constant_tells_the_branches_apart(rule, value, path, message):
-    assert told({"items": {rule: OPERATION}}, [value]) == [(f"/0{path}", message)]
+def test_a_constant_selects_the_branch_to_explain(rule, value, path, message):
+    assert paths_and_messages({"items": {rule: OPERATION}}, [value]) == [(f"/0{path}", message)]
 
 
-def test_the_nearest_constant_of_any_branch_is_told():
+def test_the_most_similar_constant_of_any_branch_is_suggested():
     [issue] = issues({"anyOf": OPERATION}, {"op": "dorp", "id": 1})
     assert issue == Issue(
         "/op", 'must be one of ["add", "drop"]', "enum", ["add", "drop"], "did you mean `drop`?"
     )
 
 
-def test_a_wrong_answer_in_the_branch_that_was_meant_is_no_reason_to_doubt_it():
+def test_a_wrong_enum_value_does_not_exclude_a_branch():
     place = {"properties": {"city": {}, "unit": {"enum": ["c", "f"]}}, "required": ["city"]}
     point = {"properties": {"lat": {}, "lon": {}}, "required": ["lat", "lon"]}
-    assert told({"anyOf": [place, point]}, {"city": "a", "unit": "kelvin"}) == [
+    assert paths_and_messages({"anyOf": [place, point]}, {"city": "a", "unit": "kelvin"}) == [
         ("/unit", 'must be one of ["c", "f"]')
     ]
 
 
-def test_a_property_that_two_branches_share_does_not_hide_the_rest_of_the_one_that_was_meant():
+def test_a_property_that_two_branches_share_does_not_hide_other_issues():
     unit = {"unit": {"enum": ["c", "f"]}}
     add = {"properties": {**ADD["properties"], **unit}, "required": ["op", "file"]}
     drop = {"properties": {**DROP["properties"], **unit}, "required": ["op", "id"]}
-    assert told({"anyOf": [add, drop]}, {"op": "add", "unit": SECRET}) == [
+    assert paths_and_messages({"anyOf": [add, drop]}, {"op": "add", "unit": SECRET}) == [
         ("/file", "is missing (string)"),
         ("/unit", 'must be one of ["c", "f"]'),
     ]
@@ -160,22 +160,22 @@ def test_a_property_that_two_branches_share_does_not_hide_the_rest_of_the_one_th
         "nested",
     ],
 )
-def test_alternatives_of_single_values_are_told_as_one_choice(branches, value, message, rule):
+def test_alternatives_of_single_values_are_reported_as_one_choice(branches, value, message, rule):
     [issue] = issues({"anyOf": branches}, value)
     assert (issue.path, issue.message, issue.rule) == ("", message, rule)
 
 
-def test_alternatives_that_only_want_different_properties_are_told_together():
+def test_alternatives_with_different_required_properties_are_reported_together():
     schema = {"anyOf": [{"required": ["a"]}, {"required": ["b", "c"]}]}
     assert issues(schema, {"x": SECRET}) == (
         Issue("", "must have `a` or `b` and `c`", "anyOf", schema["anyOf"], "you sent `x`"),
     )
 
 
-def test_what_alternatives_have_in_common_is_told_where_none_was_clearly_meant():
+def test_common_issues_are_reported_if_no_branch_was_clearly_intended():
     first = {"properties": {"n": {"type": "integer"}}, "required": ["a"]}
     second = {"properties": {"n": {"type": "integer"}}, "required": ["b"]}
-    assert told({"anyOf": [first, second]}, {"n": SECRET}) == [
+    assert paths_and_messages({"anyOf": [first, second]}, {"n": SECRET}) == [
         ("/n", "must be integer, not string")
     ]
 
@@ -188,8 +188,8 @@ def test_what_alternatives_have_in_common_is_told_where_none_was_clearly_meant()
         ([False, {"minimum": 6}], "must be at least 6"),
     ],
 )
-def test_a_branch_that_takes_nothing_is_not_the_one_that_was_meant(branches, message):
-    assert told({"anyOf": branches}, 5) == [("", message)]
+def test_a_branch_that_accepts_no_value_is_not_the_intended_one(branches, message):
+    assert paths_and_messages({"anyOf": branches}, 5) == [("", message)]
 
 
 @pytest.mark.parametrize(
@@ -227,11 +227,11 @@ def test_a_branch_that_takes_nothing_is_not_the_one_that_was_meant(branches, mes
     ],
     ids=["allOf and $ref", "then", "else", "alternatives in alternatives"],
 )
-def test_causes_are_found_behind_other_rules(schema, value, found):
-    assert told(schema, value) == found
+def test_issues_are_found_inside_other_rules(schema, value, found):
+    assert paths_and_messages(schema, value) == found
 
 
-def test_a_tree_of_alternatives_is_explained_at_its_leaf():
+def test_nested_alternatives_are_explained_at_the_deepest_value():
     schema = {
         "$defs": {
             "tree": {
@@ -250,4 +250,6 @@ def test_a_tree_of_alternatives_is_explained_at_its_leaf():
     value = SECRET
     for _ in range(20):
         value = {"k": value}
-    assert told(schema, value) == [("/k" * 20, "must be object or integer, not string")]
+    assert paths_and_messages(schema, value) == [
+        ("/k" * 20, "must be object or integer, not string")
+    ]

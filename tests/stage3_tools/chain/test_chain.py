@@ -1,4 +1,4 @@
-"""A chain: from a reply that holds calls to one that holds none."""
+"""Tests of `execute_tool_chain`: rounds, context, endings and approval."""
 
 import asyncio
 import json
@@ -30,11 +30,11 @@ from stage3_tools import (
     execute_tool_chain,
 )
 
-USED = Usage(10, 5)  # what ScriptedModel reports for each reply
+USED = Usage(10, 5)  # the usage that ScriptedModel reports for each reply
 
 
 def asks(*calls, text=""):
-    """A reply that asks for these tools: pairs of a name and arguments. Their ids are a, b, c …"""
+    """Return a reply with these calls, given as pairs of name and arguments, with the ids a, b, c …"""
     return Message.assistant(
         text, [ToolCall("abc"[n], name, json.dumps(given)) for n, (name, given) in enumerate(calls)]
     )
@@ -46,7 +46,7 @@ def decision(tool=None, reply=None, **arguments):
     )
 
 
-def said(messages):
+def roles_and_texts(messages):
     return [(each.role, each.text) for each in messages]
 
 
@@ -60,8 +60,8 @@ def statuses(result):
 
 @pytest.fixture
 def chain():
-    """Runs a chain; its script must be played to its end. `chain.requests` are those of the newest
-    one."""
+    """Run a chain, with the requests of the last run in `chain.requests`. All scripted replies must
+    be used."""
 
     async def run(first, *tools, replies=("done",), chat=None, streamed=False, **options):
         model = ScriptedModel(() if chat else replies)
@@ -75,18 +75,17 @@ def chain():
     return run
 
 
-# ---- the way it should go
-# -------------------------------------------------------------------------------
+# ---- successful chains
 
 
-async def test_a_call_its_result_and_a_reply(chain, recorder):
-    noted = recorder(returns={"celsius": 22})
+async def test_a_chain_runs_a_call_and_returns_its_result_and_the_reply(chain, new_recorder):
+    recorder = new_recorder(returns={"celsius": 22})
     first = asks(("f", {"city": "Oslo"}), text="Let me look.")
-    result = await chain(ChatResponse(first, "tool_calls", usage=Usage(3, 4)), noted.tool)
-    assert noted.seen == [{"city": "Oslo"}]
+    result = await chain(ChatResponse(first, "tool_calls", usage=Usage(3, 4)), recorder.tool)
+    assert recorder.seen == [{"city": "Oslo"}]
     (request,) = chain.requests
     answer = Message.tool('{"celsius":22}', "a", name="f")
-    assert said(request.messages) == said([first, answer])
+    assert roles_and_texts(request.messages) == roles_and_texts([first, answer])
     assert [tool.name for tool in request.tools] == ["f"]
     assert result.messages.tool_chain == (first, answer, Message.assistant("done"))
     (record,) = result.tool_call_history
@@ -107,11 +106,13 @@ async def test_a_call_its_result_and_a_reply(chain, recorder):
     assert result.response_content.endswith("\n\ndone")
 
 
-async def test_it_takes_as_many_rounds_as_the_model_asks_for_and_counts_them(chain, recorder):
-    noted = recorder()
+async def test_a_chain_runs_as_many_rounds_as_the_model_requests_and_counts_them(
+    chain, new_recorder
+):
+    recorder = new_recorder()
     replies = [asks(("f", {"x": 2}), ("f", {"x": 3})), "done"]
-    result = await chain(asks(("f", {"x": 1})), noted.tool, replies=replies)
-    assert noted.seen == [{"x": 1}, {"x": 2}, {"x": 3}]
+    result = await chain(asks(("f", {"x": 1})), recorder.tool, replies=replies)
+    assert recorder.seen == [{"x": 1}, {"x": 2}, {"x": 3}]
     history, stats = result.tool_call_history, result.stats
     assert [(each.round, each.usage) for each in history] == [(1, None), (2, USED), (2, USED)]
     assert (stats.total_rounds, stats.total_calls) == (2, 3)
@@ -120,10 +121,10 @@ async def test_it_takes_as_many_rounds_as_the_model_asks_for_and_counts_them(cha
     assert all(time >= stats.start_time for time in times)
 
 
-async def test_a_first_reply_without_calls_is_the_result_already(chain, recorder):
+async def test_a_first_reply_without_calls_is_the_final_result(chain, new_recorder):
     hello = Message.assistant("Hello!")
     for first in (hello, ChatResponse(hello, "stop")):
-        result = await chain(first, recorder().tool, replies=())
+        result = await chain(first, new_recorder().tool, replies=())
         assert (result.reply, result.status, result.response_content) == (
             "Hello!",
             "completed",
@@ -133,7 +134,7 @@ async def test_a_first_reply_without_calls_is_the_result_already(chain, recorder
         assert (result.stats.total_rounds, result.stats.total_calls) == (0, 0)
 
 
-async def test_several_calls_are_answered_in_call_order_whatever_ends_first(chain):
+async def test_results_of_several_calls_are_in_call_order_not_in_completion_order(chain):
     second = asyncio.Event()
 
     async def slow(arguments):
@@ -160,22 +161,22 @@ async def test_several_calls_are_answered_in_call_order_whatever_ends_first(chai
     assert (statuses(result), problems(result)) == (["completed", "completed", "error"], [])
 
 
-async def test_a_decision_written_as_text_may_be_the_first_reply(chain, recorder):
-    noted = recorder()
+async def test_the_first_reply_may_be_a_decision_written_as_text(chain, new_recorder):
+    recorder = new_recorder()
     first = Message.assistant(decision("f", x=1))
     context = [Message.system("Be brief."), Message.user("Go.")]
     result = await chain(
         first,
-        noted.tool,
+        recorder.tool,
         replies=[decision(reply="done")],
         dialect=PromptDialect(),
         context_messages=context,
     )
-    assert (result.reply, noted.seen) == ("done", [{"x": 1}])
+    assert (result.reply, recorder.seen) == ("done", [{"x": 1}])
     (request,) = chain.requests
     assert request.tools == ()
     assert "To call a tool" in request.messages[0].text
-    assert said(request.messages[1:]) == [
+    assert roles_and_texts(request.messages[1:]) == [
         ("user", "Go."),
         ("assistant", decision("f", x=1)),
         ("user", "[Tool result for f]\nok"),
@@ -184,19 +185,19 @@ async def test_a_decision_written_as_text_may_be_the_first_reply(chain, recorder
     assert (problems(result), result.response_content[-6:]) == ([], "\n\ndone")
 
 
-async def test_what_all_replies_took_is_added_up(chat_of, chain, recorder):
+async def test_usage_and_cost_of_all_replies_are_added_up(chat_of, chain, new_recorder):
     chat = chat_of(ChatResponse(Message.assistant("done"), "stop", usage=Usage(1, 2), cost=0.25))
     first = ChatResponse(asks(("f", {})), "tool_calls", usage=Usage(10, 20), cost=0.5)
-    result = await chain(first, recorder().tool, chat=chat)
+    result = await chain(first, new_recorder().tool, chat=chat)
     assert (result.usage, result.cost) == (Usage(11, 22), 0.75)
     result = await chain(
-        first, recorder().tool, chat=chat_of(ChatResponse(Message.assistant("done"), "stop"))
+        first, new_recorder().tool, chat=chat_of(ChatResponse(Message.assistant("done"), "stop"))
     )
     assert (result.usage, result.cost) == (Usage(10, 20), 0.5)
 
 
-async def test_a_chain_is_one_message_of_a_hint_and_what_people_read(chain, recorder):
-    result = await chain(asks(("f", {})), recorder().tool)
+async def test_a_chain_becomes_one_message_of_hint_and_readable_text(chain, new_recorder):
+    result = await chain(asks(("f", {})), new_recorder().tool)
     text = result.as_message().text
     assert (text[: result.hint_size], text[result.hint_size :]) == (
         result.tool_chain_content,
@@ -205,57 +206,67 @@ async def test_a_chain_is_one_message_of_a_hint_and_what_people_read(chain, reco
     assert result.tool_chain_content.startswith("<SYSTEM-CONTEXT>\n")
 
 
-# ---- what was said before
-# -------------------------------------------------------------------------------
+# ---- the context
 
 
-async def test_the_context_is_sent_with_every_request_and_kept_apart(chain, recorder):
+async def test_the_context_is_sent_with_every_request_and_returned_separately(chain, new_recorder):
     context = [{"role": "system", "content": "Be brief."}, Message.user("Go.")]
-    result = await chain(asks(("f", {})), recorder().tool, context_messages=context)
-    assert said(chain.requests[0].messages)[:2] == [("system", "Be brief."), ("user", "Go.")]
+    result = await chain(asks(("f", {})), new_recorder().tool, context_messages=context)
+    assert roles_and_texts(chain.requests[0].messages)[:2] == [
+        ("system", "Be brief."),
+        ("user", "Go."),
+    ]
     assert result.messages.context == (Message.system("Be brief."), Message.user("Go."))
     assert [each.role for each in result.messages.tool_chain] == ["assistant", "tool", "assistant"]
     assert result.messages.complete == result.messages.context + result.messages.tool_chain
     assert problems(result) == []
 
 
-async def test_a_context_that_ends_with_the_first_reply_has_it_once(chain, recorder):
+async def test_a_first_reply_at_the_end_of_the_context_is_not_duplicated(chain, new_recorder):
     first = asks(("f", {}))
-    result = await chain(first, recorder().tool, context_messages=[Message.user("Go."), first])
+    result = await chain(first, new_recorder().tool, context_messages=[Message.user("Go."), first])
     assert [each.role for each in chain.requests[0].messages] == ["user", "assistant", "tool"]
     assert (result.messages.context, problems(result)) == ((Message.user("Go."),), [])
 
 
 @pytest.mark.parametrize("text", [decision("f"), decision(reply="done")], ids=["a call", "a reply"])
-async def test_so_has_one_that_ends_with_a_decision_written_as_text(chain, recorder, text):
+async def test_a_textual_decision_at_the_end_of_the_context_is_not_duplicated(
+    chain, new_recorder, text
+):
     first, calls = Message.assistant(text), '"f"' in text
     given = {"dialect": PromptDialect(), "context_messages": [Message.user("Go."), first]}
-    result = await chain(first, recorder().tool, replies=[decision(reply="done")] * calls, **given)
+    result = await chain(
+        first, new_recorder().tool, replies=[decision(reply="done")] * calls, **given
+    )
     assert result.messages.context == (Message.user("Go."),)
     roles = ["assistant", "tool", "assistant"] if calls else ["assistant"]
     assert [each.role for each in result.messages.tool_chain] == roles
     assert (result.reply, problems(result)) == ("done", [])
 
 
-async def test_a_context_that_ends_with_another_reply_keeps_it(chain, recorder):
+async def test_a_different_reply_at_the_end_of_the_context_is_kept(chain, new_recorder):
     for other in (asks(("f", {"x": 0})), Message.assistant("Let me see.")):
         context = [Message.user("Go."), other]
-        result = await chain(asks(("f", {})), recorder().tool, context_messages=context)
+        result = await chain(asks(("f", {})), new_recorder().tool, context_messages=context)
         assert (result.messages.context, len(result.messages.tool_chain)) == (tuple(context), 3)
 
 
-async def test_the_same_call_in_an_earlier_reply_is_another_one(chain, recorder):
-    noted = recorder()
+async def test_the_same_call_in_an_earlier_reply_is_a_separate_call(chain, new_recorder):
+    recorder = new_recorder()
     done = [asks(("f", {}), text="before"), Message.tool("before", "a")]
-    result = await chain(asks(("f", {})), noted.tool, context_messages=[Message.user("Go."), *done])
+    result = await chain(
+        asks(("f", {})), recorder.tool, context_messages=[Message.user("Go."), *done]
+    )
     ids = [each.tool_calls[0].id for each in result.messages.complete if each.tool_calls]
-    assert (ids[0], len(set(ids)), noted.seen) == ("a", 2, [{}])
+    assert (ids[0], len(set(ids)), recorder.seen) == ("a", 2, [{}])
     assert (result.tool_call_history[0].id, problems(result)) == (ids[1], [])
 
 
-async def test_an_unsound_context_is_mended_for_the_model_and_returned_as_it_was(chain, recorder):
+async def test_an_invalid_context_is_repaired_for_the_model_and_returned_unchanged(
+    chain, new_recorder
+):
     context = [Message.user("Go."), asks(("f", {}), text="before"), Message.user("Well?")]
-    result = await chain(asks(("f", {})), recorder().tool, context_messages=context)
+    result = await chain(asks(("f", {})), new_recorder().tool, context_messages=context)
     assert [each.role for each in chain.requests[0].messages] == [
         *["user", "assistant", "tool", "user"],
         *["assistant", "tool"],
@@ -264,49 +275,48 @@ async def test_an_unsound_context_is_mended_for_the_model_and_returned_as_it_was
     assert (result.messages.context, len(result.messages.tool_chain)) == (tuple(context), 3)
 
 
-async def test_the_system_prompt_is_the_chains_own(chain, recorder):
-    result = await chain(asks(("f", {})), recorder().tool, system_prompt="Be brief.")
-    assert said(chain.requests[0].messages)[0] == ("system", "Be brief.")
+async def test_the_system_prompt_is_sent_but_not_returned_with_the_messages(chain, new_recorder):
+    result = await chain(asks(("f", {})), new_recorder().tool, system_prompt="Be brief.")
+    assert roles_and_texts(chain.requests[0].messages)[0] == ("system", "Be brief.")
     assert "system" not in [each.role for each in result.messages.complete]
 
 
-async def test_the_first_reply_may_read_what_the_context_refers_to(chain, recorder):
+async def test_the_first_reply_may_read_variables_of_the_context(chain, new_recorder):
     engine = ContextEngine()
     await engine.create_session("s")
     id = await engine.variables.put("s", "kept")
     context = [Message.user(f"Look at {engine.variables.reference(id)}.")]
     given = {"variables": engine.transcript("s")}
     first = asks(("read_variable", {"id": id}))
-    result = await chain(first, recorder().tool, context_messages=context, **given)
+    result = await chain(first, new_recorder().tool, context_messages=context, **given)
     assert result.tool_call_history[0].result.output == "kept"
     assert [tool.name for tool in chain.requests[0].tools] == ["f", "read_variable"]
-    result = await chain(first, recorder().tool, **given)
+    result = await chain(first, new_recorder().tool, **given)
     assert result.tool_call_history[0].result.error.kind == "not_found"
 
 
-async def test_long_results_are_shown_as_previews_unless_that_is_switched_off(chain, recorder):
+async def test_long_results_are_shown_as_previews_unless_variables_are_disabled(
+    chain, new_recorder
+):
     long = "x" * 5000
     for options, is_shown in (({}, False), ({"variables_over": None}, True)):
-        result = await chain(asks(("f", {})), recorder(returns=long).tool, **options)
+        result = await chain(asks(("f", {})), new_recorder(returns=long).tool, **options)
         assert (chain.requests[0].messages[-1].text == long) == is_shown
         assert result.messages.tool_chain[1].text == chain.requests[0].messages[-1].text
         assert result.tool_call_history[0].result.output == long
         assert long not in result.as_message().text
 
 
-# ---- when it ends
-# ---------------------------------------------------------------------------------------
+# ---- endings
 
 
-@pytest.mark.parametrize("rounds", [1, 3, None], ids=["1", "3", "10 by itself"])
-async def test_at_the_limit_one_last_request_is_made_in_which_tools_cannot_be_called(
-    chain, recorder, rounds
-):
-    noted, most = recorder(), rounds or 10
+@pytest.mark.parametrize("rounds", [1, 3, None], ids=["1", "3", "default of 10"])
+async def test_the_request_after_the_last_round_forbids_tool_calls(chain, new_recorder, rounds):
+    recorder, most = new_recorder(), rounds or 10
     replies = [*(asks(("f", {"x": x})) for x in range(1, most)), "so far"]
     given = {} if rounds is None else {"max_rounds": rounds}
-    result = await chain(asks(("f", {"x": 0})), noted.tool, replies=replies, **given)
-    assert noted.seen == [{"x": x} for x in range(most)]
+    result = await chain(asks(("f", {"x": 0})), recorder.tool, replies=replies, **given)
+    assert recorder.seen == [{"x": x} for x in range(most)]
     assert [request.tool_choice for request in chain.requests] == [None] * (most - 1) + ["none"]
     assert [len(request.tools) for request in chain.requests] == [1] * most
     assert (result.status, result.reply, result.stats.total_rounds) == ("completed", "so far", most)
@@ -316,14 +326,14 @@ async def test_at_the_limit_one_last_request_is_made_in_which_tools_cannot_be_ca
     assert (results, problems(result)) == (["ok"] * most, [])
 
 
-async def test_a_stray_call_in_the_last_reply_is_dropped(chain, recorder):
-    noted = recorder()
+async def test_a_call_in_the_last_reply_is_dropped(chain, new_recorder):
+    recorder = new_recorder()
     result = await chain(
-        asks(("f", {})), noted.tool, replies=[asks(("f", {"x": 2})), "well"], max_rounds=1
+        asks(("f", {})), recorder.tool, replies=[asks(("f", {"x": 2})), "well"], max_rounds=1
     )
-    assert (result.reply, noted.seen, result.stats.total_calls) == ("well", [{}], 1)
+    assert (result.reply, recorder.seen, result.stats.total_calls) == ("well", [{}], 1)
     result = await chain(
-        asks(("f", {})), noted.tool, replies=[asks(("f", {"x": 2}))] * 2, max_rounds=1
+        asks(("f", {})), recorder.tool, replies=[asks(("f", {"x": 2}))] * 2, max_rounds=1
     )
     assert (result.status, result.reply, problems(result)) == ("error", "", [])
     assert result.status_reason == (
@@ -331,10 +341,10 @@ async def test_a_stray_call_in_the_last_reply_is_dropped(chain, recorder):
     )
 
 
-async def test_no_rounds_means_that_not_even_the_first_calls_are_run(chain, recorder):
-    noted = recorder()
-    result = await chain(asks(("f", {})), noted.tool, max_rounds=0)
-    assert (result.reply, noted.seen, statuses(result)) == ("done", [], ["interrupted"])
+async def test_with_max_rounds_0_not_even_the_first_calls_run(chain, new_recorder):
+    recorder = new_recorder()
+    result = await chain(asks(("f", {})), recorder.tool, max_rounds=0)
+    assert (result.reply, recorder.seen, statuses(result)) == ("done", [], ["interrupted"])
     assert result.stats.total_rounds == 0
     assert [request.tool_choice for request in chain.requests] == ["none"]
     assert problems(result) == []
@@ -350,25 +360,25 @@ async def test_no_rounds_means_that_not_even_the_first_calls_are_run(chain, reco
     ids=["once", "twice", "then a call"],
 )
 async def test_an_empty_reply_is_requested_once_more_without_calls(
-    chain, recorder, replies, status, reply, reason
+    chain, new_recorder, replies, status, reply, reason
 ):
-    noted = recorder()
-    result = await chain(asks(("f", {})), noted.tool, replies=replies[:2])
+    recorder = new_recorder()
+    result = await chain(asks(("f", {})), recorder.tool, replies=replies[:2])
     assert (result.status, result.reply, result.status_reason) == (status, reply, reason)
     assert not result.max_rounds_reached
     assert [request.tool_choice for request in chain.requests] == [None, "none"]
-    assert (noted.seen, problems(result)) == ([{}], [])
+    assert (recorder.seen, problems(result)) == ([{}], [])
 
 
-async def test_a_first_reply_that_was_cut_is_not_run(chain, recorder):
-    noted = recorder()
-    result = await chain(ChatResponse(asks(("f", {})), "length"), noted.tool)
-    assert (result.reply, noted.seen, result.tool_call_history) == ("done", [], ())
+async def test_calls_in_a_truncated_first_reply_do_not_run(chain, new_recorder):
+    recorder = new_recorder()
+    result = await chain(ChatResponse(asks(("f", {})), "length"), recorder.tool)
+    assert (result.reply, recorder.seen, result.tool_call_history) == ("done", [], ())
     assert "cut off" in chain.requests[0].messages[-1].text
 
 
 @pytest.mark.parametrize("kind", ["server", "refusal", "tokens"])
-async def test_a_chain_without_a_reply_says_why(chain, recorder, kind):
+async def test_a_chain_without_a_reply_reports_the_reason(chain, new_recorder, kind):
     refusal = ChatResponse(Message.assistant("I will not."), "refusal")
     chat = None
     if kind == "refusal":
@@ -379,7 +389,7 @@ async def test_a_chain_without_a_reply_says_why(chain, recorder, kind):
     limits = RunLimits(tokens=15) if kind == "tokens" else None
     replies = [500] if kind == "server" else [asks(("f", {"x": 2}))]
     result = await chain(
-        asks(("f", {})), recorder().tool, replies=replies, chat=chat, limits=limits
+        asks(("f", {})), new_recorder().tool, replies=replies, chat=chat, limits=limits
     )
     assert (result.status, result.reply, problems(result)) == ("error", "", [])
     assert (
@@ -395,7 +405,7 @@ async def test_a_chain_without_a_reply_says_why(chain, recorder, kind):
 
 
 def stopping(abort):
-    """A tool that sets the event, and then must continue its iteration."""
+    """Return a tool that sets the event, if there is one, and then blocks."""
 
     async def hang(arguments):
         if abort is not None:
@@ -405,30 +415,32 @@ def stopping(abort):
     return Tool("hang", "", None, hang)
 
 
-async def test_a_chain_that_is_stopped_before_it_begins_runs_nothing(chain, recorder):
-    noted, abort = recorder(), asyncio.Event()
+async def test_a_chain_that_is_aborted_before_it_starts_runs_no_tool(chain, new_recorder):
+    recorder, abort = new_recorder(), asyncio.Event()
     abort.set()
-    result = await chain(asks(("f", {}), ("f", {})), noted.tool, replies=(), abort=abort)
-    assert (result.status, result.reply, noted.seen) == ("aborted", "", [])
+    result = await chain(asks(("f", {}), ("f", {})), recorder.tool, replies=(), abort=abort)
+    assert (result.status, result.reply, recorder.seen) == ("aborted", "", [])
     assert (statuses(result), problems(result)) == (["interrupted"] * 2, [])
 
 
 @pytest.mark.parametrize("how", ["aborted", "timeout"])
-async def test_a_chain_that_is_stopped_during_a_tool_has_every_result(chain, recorder, how):
+async def test_a_chain_that_stops_during_a_tool_has_a_result_for_every_call(
+    chain, new_recorder, how
+):
     abort = asyncio.Event() if how == "aborted" else None
     limits = RunLimits(seconds=0.02) if how == "timeout" else None
     calls = asks(("f", {}), ("hang", {}), ("f", {}))
-    tools = (recorder().tool, stopping(abort))
+    tools = (new_recorder().tool, stopping(abort))
     result = await chain(calls, *tools, replies=(), abort=abort, limits=limits)
     assert (result.status, result.reply, result.error) == (how, "", None)
-    if how == "aborted":  # what had not begun is not begun any more
+    if how == "aborted":  # the last call had not begun
         assert statuses(result) == ["completed", "unknown_effect", "interrupted"]
     assert [each.tool_call_id for each in result.messages.tool_chain[1:]] == ["a", "b", "c"]
     assert (problems(result), result.status_reason is None) == ([], False)
 
 
 @pytest.mark.parametrize("how", ["aborted", "timeout"])
-async def test_a_chain_that_is_stopped_during_a_request_keeps_its_results(chain, recorder, how):
+async def test_a_chain_that_stops_during_a_request_keeps_its_results(chain, new_recorder, how):
     abort = asyncio.Event()
 
     async def chat(messages, **settings):
@@ -437,31 +449,32 @@ async def test_a_chain_that_is_stopped_during_a_request_keeps_its_results(chain,
         await asyncio.Event().wait()
 
     limits = RunLimits(seconds=0.02) if how == "timeout" else None
-    result = await chain(asks(("f", {})), recorder().tool, chat=chat, abort=abort, limits=limits)
+    result = await chain(
+        asks(("f", {})), new_recorder().tool, chat=chat, abort=abort, limits=limits
+    )
     assert (result.status, statuses(result), problems(result)) == (how, ["completed"], [])
     assert [each.role for each in result.messages.tool_chain] == ["assistant", "tool"]
 
 
-async def test_a_chain_that_is_stopped_while_somebody_is_asked_runs_nothing(chain, recorder):
-    noted, abort = recorder(), asyncio.Event()
+async def test_a_chain_that_is_aborted_during_an_approval_runs_no_tool(chain, new_recorder):
+    recorder, abort = new_recorder(), asyncio.Event()
 
     async def approve(request):
         abort.set()
         await asyncio.Event().wait()
 
     result = await chain(
-        asks(("f", {}), ("f", {})), noted.tool, replies=(), abort=abort, approve=approve
+        asks(("f", {}), ("f", {})), recorder.tool, replies=(), abort=abort, approve=approve
     )
-    assert (result.status, noted.seen, statuses(result)) == ("aborted", [], ["interrupted"] * 2)
+    assert (result.status, recorder.seen, statuses(result)) == ("aborted", [], ["interrupted"] * 2)
     assert problems(result) == []
 
 
 # ---- approval
-# -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("verdict", "run", "told"),
+    ("verdict", "run", "expected"),
     [
         (Approve(), [{"x": 1}], "ok"),
         (True, [{"x": 1}], "ok"),
@@ -480,33 +493,38 @@ async def test_a_chain_that_is_stopped_while_somebody_is_asked_runs_nothing(chai
     ],
     ids=["approve", "true", "always", "edit", "reject", "later"],
 )
-async def test_somebody_is_asked_about_each_call(chain, recorder, verdict, run, told):
-    noted, asked = recorder(), []
+async def test_the_approver_is_asked_about_each_call(chain, new_recorder, verdict, run, expected):
+    recorder, asked = new_recorder(), []
     result = await chain(
-        asks(("f", {"x": 1})), noted.tool, approve=lambda request: asked.append(request) or verdict
+        asks(("f", {"x": 1})),
+        recorder.tool,
+        approve=lambda request: asked.append(request) or verdict,
     )
-    assert ([(each.tool, each.arguments) for each in asked], noted.seen) == ([("f", {"x": 1})], run)
-    assert (chain.requests[0].messages[-1].text, result.reply) == (told, "done")
-    rejection = None if run else json.loads(told)["message"]
+    assert ([(each.tool, each.arguments) for each in asked], recorder.seen) == (
+        [("f", {"x": 1})],
+        run,
+    )
+    assert (chain.requests[0].messages[-1].text, result.reply) == (expected, "done")
+    rejection = None if run else json.loads(expected)["message"]
     error = result.tool_call_history[0].result.error
     assert (error and error.message) == rejection
 
 
-async def test_a_call_that_needs_approval_is_rejected_where_there_is_nobody_to_ask(chain, recorder):
-    noted, other = recorder(), recorder("g")
-    tool = replace(noted.tool, needs_approval=True)
+async def test_a_call_that_needs_approval_is_rejected_without_an_approver(chain, new_recorder):
+    recorder, other = new_recorder(), new_recorder("g")
+    tool = replace(recorder.tool, needs_approval=True)
     result = await chain(asks(("f", {}), ("g", {})), tool, other.tool)
-    assert (noted.seen, other.seen, statuses(result)) == ([], [{}], ["rejected", "completed"])
+    assert (recorder.seen, other.seen, statuses(result)) == ([], [{}], ["rejected", "completed"])
     assert "f needs approval, and there is no approver." in chain.requests[0].messages[1].text
 
 
-async def test_who_said_always_is_not_asked_again_in_this_chain(chain, recorder):
+async def test_always_holds_for_the_rest_of_the_chain(chain, new_recorder):
     asked = []
     given = {"replies": [asks(("f", {"x": 2})), "done"]}
     for _ in range(2):
         await chain(
             asks(("f", {})),
-            recorder().tool,
+            new_recorder().tool,
             approve=lambda request: asked.append(request.arguments) or Always(),
             **given,
         )
@@ -514,7 +532,7 @@ async def test_who_said_always_is_not_asked_again_in_this_chain(chain, recorder)
 
 
 @pytest.mark.parametrize("own", [True, False], ids=["approve_result", "approve"])
-async def test_results_are_asked_about_too(chain, recorder, own):
+async def test_the_approver_can_review_results(chain, new_recorder, own):
     asked = []
 
     def approve(request):
@@ -522,10 +540,10 @@ async def test_results_are_asked_about_too(chain, recorder, own):
         return Approve() if request.result is None else Reject("Secret.")
 
     given = {"approve_result": approve} if own else {"approve": approve, "check_tool_results": True}
-    result = await chain(asks(("f", {})), recorder(returns="key").tool, **given)
+    result = await chain(asks(("f", {})), new_recorder(returns="key").tool, **given)
     assert asked == [*[None] * (not own), "key"]
-    told = '{"status": "result_rejected", "message": "Secret."}'
-    assert chain.requests[0].messages[-1].text == told
+    expected = '{"status": "result_rejected", "message": "Secret."}'
+    assert chain.requests[0].messages[-1].text == expected
     assert (statuses(result), result.tool_call_history[0].result.error.message) == (
         ["result_rejected"],
         "Secret.",
@@ -533,35 +551,34 @@ async def test_results_are_asked_about_too(chain, recorder, own):
     assert "key" not in result.response_content
 
 
-async def test_results_are_not_asked_about_unless_somebody_says_so(chain, recorder):
+async def test_results_are_not_reviewed_by_default(chain, new_recorder):
     asked = []
     await chain(
         asks(("f", {})),
-        recorder().tool,
+        new_recorder().tool,
         approve=lambda request: asked.append(request.result) or True,
     )
     assert asked == [None]
 
 
-# ---- what is refused
-# ------------------------------------------------------------------------------------
+# ---- invalid arguments and keys
 
 
 @pytest.mark.parametrize("executor", [None, {}, [], lambda call: "ok"])
-async def test_an_executor_that_is_no_registry_is_refused(executor):
+async def test_an_executor_that_is_not_a_registry_raises_a_type_error(executor):
     with pytest.raises(TypeError, match="executor must be of type ToolRegistry, not "):
         await execute_tool_chain(executor, Message.assistant("hi"), ToolChainOptions(None))
 
 
 @pytest.mark.parametrize("first", [None, "hi", {"role": "assistant"}, Message.user("hi")])
-async def test_what_is_no_reply_is_refused(first):
+async def test_a_first_reply_of_a_wrong_type_raises_a_type_error(first):
     with pytest.raises(
         TypeError, match="A chain starts with a ChatResponse or an assistant message, not "
     ):
         await execute_tool_chain(ToolRegistry(), first, ToolChainOptions(None))
 
 
-async def test_two_chains_have_keys_of_their_own(chain):
+async def test_each_chain_has_its_own_idempotency_keys(chain):
     keys = []
 
     async def note(arguments, context):
@@ -578,36 +595,41 @@ async def test_two_chains_have_keys_of_their_own(chain):
 
 
 @pytest.mark.parametrize(
-    "kept", ['{"x": NaN, "t": "%s"}', '{"x": 1e999, "t": "%s"}', "{%s", "[" * 900 + "%s"]
+    "template", ['{"x": NaN, "t": "%s"}', '{"x": 1e999, "t": "%s"}', "{%s", "[" * 900 + "%s"]
 )
-async def test_arguments_that_are_no_json_are_kept_as_text(chain, recorder, kept):
-    text = kept % ("z" * 300)
-    result = await chain(Message.assistant("", [ToolCall("a", "f", text)]), recorder().tool)
+async def test_invalid_json_arguments_are_recorded_as_text(chain, new_recorder, template):
+    text = template % ("z" * 300)
+    result = await chain(Message.assistant("", [ToolCall("a", "f", text)]), new_recorder().tool)
     (record,) = result.tool_call_history
     assert (record.result.error.kind, record.arguments) == ("validation", text)
     assert record.arguments_variable is not None
 
 
-# ---- what others stumbled over
-# ----------------------------------------------------------------------------
+# ---- regressions
 
 
-async def test_calls_are_run_in_whatever_dialect_the_chain_goes_on(chain, recorder):
-    noted = recorder()
+async def test_native_calls_in_the_first_reply_run_in_a_chain_with_the_prompt_dialect(
+    chain, new_recorder
+):
+    recorder = new_recorder()
     result = await chain(
         asks(("f", {"x": 1}), text="Let me look."),
-        noted.tool,
+        recorder.tool,
         replies=[decision("f", x=2), decision(reply="done")],
         dialect=PromptDialect(),
     )
-    assert (result.status, result.reply, noted.seen) == ("completed", "done", [{"x": 1}, {"x": 2}])
+    assert (result.status, result.reply, recorder.seen) == (
+        "completed",
+        "done",
+        [{"x": 1}, {"x": 2}],
+    )
 
 
-async def test_a_reference_from_an_earlier_chain_leads_to_what_it_meant_or_nowhere(chain, recorder):
-    looks = recorder("look", returns="A" * 300)
+async def test_a_variable_of_an_earlier_chain_resolves_only_with_its_variables(chain, new_recorder):
+    looks = new_recorder("look", returns="A" * 300)
     first = await chain(asks(("look", {})), looks.tool)
     old = first.tool_call_history[0].variable
-    saves = recorder("save")
+    saves = new_recorder("save")
     more = {"context_messages": [first.as_message()], "replies": ["done"]}
     second = await chain(asks(("save", {"text": f"$VAR_REF{{{{{old}}}}}"})), saves.tool, **more)
     assert (saves.seen, statuses(second)) == ([], ["error"])
@@ -620,25 +642,25 @@ async def test_a_reference_from_an_earlier_chain_leads_to_what_it_meant_or_nowhe
     assert (saves.seen, statuses(third)) == ([{"text": "A" * 300}], ["completed"])
 
 
-async def test_a_system_prompt_that_the_context_has_is_not_said_twice(chain, recorder):
+async def test_a_system_prompt_that_is_already_in_the_context_is_sent_once(chain, new_recorder):
     context = [Message.system("Be brief."), Message.user("Go.")]
     await chain(
-        asks(("f", {})), recorder().tool, system_prompt="Be brief.", context_messages=context
+        asks(("f", {})), new_recorder().tool, system_prompt="Be brief.", context_messages=context
     )
     assert [each.role for each in chain.requests[0].messages].count("system") == 1
     await chain(
-        asks(("f", {})), recorder().tool, system_prompt="Be kind.", context_messages=context[1:]
+        asks(("f", {})), new_recorder().tool, system_prompt="Be kind.", context_messages=context[1:]
     )
     assert chain.requests[0].messages[0] == Message.system("Be kind.")
 
 
-async def test_nothing_is_kept_where_nothing_is_to_be_kept(chain, recorder):
-    result = await chain(asks(("f", {})), recorder(returns="x" * 300).tool, variables_over=None)
+async def test_with_variables_disabled_no_variable_is_created(chain, new_recorder):
+    result = await chain(asks(("f", {})), new_recorder(returns="x" * 300).tool, variables_over=None)
     assert [each.variable for each in result.tool_call_history] == [None]
     assert "read_variable" not in result.tool_chain_content
 
 
-async def test_what_the_loop_may_be_told_of_exceptions_a_chain_may_be_told_as_well(chain):
+async def test_classify_replaces_the_error_text_in_a_chain(chain):
     def fail(arguments):
         raise ConnectionError("db-7.internal refused")
 

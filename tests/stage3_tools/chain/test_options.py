@@ -1,4 +1,4 @@
-"""What a chain is told, and whom it tells of what it does."""
+"""Tests of the options of a chain, its callbacks and its events."""
 
 import asyncio
 import json
@@ -20,20 +20,20 @@ from stage3_tools import (
 
 
 def asks(*calls, text=""):
-    """A reply that asks for these tools: pairs of a name and arguments. Their ids are a, b, c …"""
+    """Return a reply with these calls, given as pairs of name and arguments, with the ids a, b, c …"""
     return Message.assistant(
         text, [ToolCall("abc"[n], name, json.dumps(given)) for n, (name, given) in enumerate(calls)]
     )
 
 
-async def nobody(messages, **settings):
+async def unused_chat(messages, **settings):
     raise AssertionError("Nobody was to be asked.")
 
 
 @pytest.fixture
 def chain():
-    """Runs a chain; its script must be played to its end. `chain.requests` are those of the newest
-    one."""
+    """Run a chain, with the requests of the last run in `chain.requests`. All scripted replies must
+    be used."""
 
     async def run(first, *tools, replies=("done",), streamed=False, **options):
         model = ScriptedModel(replies, piece=5)
@@ -47,26 +47,25 @@ def chain():
     return run
 
 
-# ---- what goes to the model
-# -----------------------------------------------------------------------------
+# ---- requests
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["chat", "stream"])
-async def test_what_is_set_reaches_whoever_is_asked(chain, recorder, streamed):
+async def test_model_settings_are_passed_to_the_request(chain, new_recorder, streamed):
     settings = {"temperature": 0.5, "max_tokens": 77, "model": "openai:other"}
-    await chain(asks(("f", {})), recorder().tool, streamed=streamed, **settings)
+    await chain(asks(("f", {})), new_recorder().tool, streamed=streamed, **settings)
     (request,) = chain.requests
     assert (request.temperature, request.max_tokens, request.model) == (0.5, 77, "other")
 
 
-async def test_what_is_not_set_is_not_passed_on(recorder):
+async def test_unset_model_settings_are_not_passed(new_recorder):
     asked = []
 
     async def chat(messages, **settings):
         asked.append(settings)
         return ChatResponse(Message.assistant("done"), "stop")
 
-    registry = ToolRegistry(recorder().tool)
+    registry = ToolRegistry(new_recorder().tool)
     await execute_tool_chain(registry, asks(("f", {})), ToolChainOptions(chat))
     await execute_tool_chain(
         registry, asks(("f", {})), ToolChainOptions(chat, temperature=0.0, model="a:b")
@@ -76,9 +75,7 @@ async def test_what_is_not_set_is_not_passed_on(recorder):
 
 
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["plain", "async"])
-async def test_who_sees_a_request_before_it_is_sent_changes_it_for_this_once(
-    chain, recorder, asynchronous
-):
+async def test_before_send_changes_one_request_only(chain, new_recorder, asynchronous):
     seen = []
 
     def shorter(messages, info):
@@ -90,7 +87,7 @@ async def test_who_sees_a_request_before_it_is_sent_changes_it_for_this_once(
 
     given = {"replies": [asks(("f", {"x": 2})), "done"], "context_messages": [Message.user("Go.")]}
     before = later if asynchronous else shorter
-    result = await chain(asks(("f", {})), recorder().tool, before_send=before, **given)
+    result = await chain(asks(("f", {})), new_recorder().tool, before_send=before, **given)
     assert [[each.text for each in request.messages] for request in chain.requests] == [
         ["Look.", "", "ok"],
         ["Go.", "", "ok", "", "ok"],
@@ -99,20 +96,21 @@ async def test_who_sees_a_request_before_it_is_sent_changes_it_for_this_once(
     assert [each.text for each in result.messages.complete] == ["Go.", "", "ok", "", "ok", "done"]
 
 
-# ---- who is told what
-# -----------------------------------------------------------------------------------
+# ---- callbacks and events
 
 
-async def test_calls_and_results_are_told_in_call_order(chain, recorder):
-    told = []
+async def test_callbacks_receive_calls_and_results_in_call_order(chain, new_recorder):
+    received = []
     result = await chain(
         asks(("f", {"x": 1}), ("g", {}), ("f", {"x": 2})),
-        recorder().tool,
-        on_tool_call_start=lambda name, arguments, call_id: told.append((name, arguments, call_id)),
-        on_tool_call_complete=lambda result, call_id: told.append((result, call_id)),
+        new_recorder().tool,
+        on_tool_call_start=lambda name, arguments, call_id: received.append(
+            (name, arguments, call_id)
+        ),
+        on_tool_call_complete=lambda result, call_id: received.append((result, call_id)),
     )
     results = [(each.result, each.id) for each in result.tool_call_history]
-    assert told == [("f", {"x": 1}, "a"), ("g", {}, "b"), ("f", {"x": 2}, "c"), *results]
+    assert received == [("f", {"x": 1}, "a"), ("g", {}, "b"), ("f", {"x": 2}, "c"), *results]
     assert [(each.output[:5], id) for each, id in results] == [
         ("ok", "a"),
         ("Error", "b"),
@@ -121,18 +119,20 @@ async def test_calls_and_results_are_told_in_call_order(chain, recorder):
 
 
 @pytest.mark.parametrize("text", ["[1]", "{", "", "7", '{"x": NaN}', "[" * 9000])
-async def test_arguments_that_are_no_object_are_told_as_the_text_they_are(chain, recorder, text):
-    told = []
+async def test_arguments_that_are_not_an_object_are_passed_to_callbacks_as_text(
+    chain, new_recorder, text
+):
+    received = []
     first = Message.assistant("", [ToolCall("a", "f", text)])
-    await chain(first, recorder().tool, on_tool_call_start=lambda *each: told.append(each))
-    assert told == [("f", text, "a")]
+    await chain(first, new_recorder().tool, on_tool_call_start=lambda *each: received.append(each))
+    assert received == [("f", text, "a")]
 
 
-async def test_people_see_words_and_tools_as_they_come(chain, recorder):
+async def test_the_display_text_grows_with_replies_and_tool_states(chain, new_recorder):
     shown = []
     first = asks(("f", {}), ("none", {}), text="Let me look.")
     result = await chain(
-        first, recorder().tool, replies=["It is 22."], on_llm_response_update=shown.append
+        first, new_recorder().tool, replies=["It is 22."], on_llm_response_update=shown.append
     )
     assert shown == [
         "Let me look.",
@@ -145,11 +145,11 @@ async def test_people_see_words_and_tools_as_they_come(chain, recorder):
     assert result.reply == "It is 22."
 
 
-async def test_streamed_words_grow_piece_by_piece(chain, recorder):
+async def test_streamed_text_is_displayed_piece_by_piece(chain, new_recorder):
     shown = []
     replies = [asks(("f", {"x": 2}), text="Once more."), "It is 22 degrees."]
     given = {"replies": replies, "streamed": True, "on_llm_response_update": shown.append}
-    result = await chain(asks(("f", {})), recorder().tool, **given)
+    result = await chain(asks(("f", {})), new_recorder().tool, **given)
     assert shown[:2] == ["[f …]", "[f ✓]"]
     assert shown[-1] == "[f ✓]\n\nOnce more.\n\n[f ✓]\n\nIt is 22 degrees."
     last = [each.removeprefix("[f ✓]\n\nOnce more.\n\n[f ✓]\n\n") for each in shown[-4:]]
@@ -159,26 +159,28 @@ async def test_streamed_words_grow_piece_by_piece(chain, recorder):
     assert (result.reply, result.usage.output_tokens) == ("It is 22 degrees.", 10)
 
 
-async def test_what_was_cut_makes_place_for_the_next_reply(chain, recorder):
+async def test_a_truncated_reply_is_replaced_by_the_next_one_in_the_display(chain, new_recorder):
     shown = []
     cut = ChatResponse(Message.assistant("It is so"), "length")
     given = {"replies": [cut, "Fine."], "streamed": True, "on_llm_response_update": shown.append}
-    await chain(asks(("f", {})), recorder().tool, **given)
+    await chain(asks(("f", {})), new_recorder().tool, **given)
     assert shown[2:] == ["[f ✓]\n\nIt is", "[f ✓]\n\nIt is so", "[f ✓]", "[f ✓]\n\nFine."]
 
 
-async def test_what_was_said_before_a_pause_stays(recorder):
+async def test_text_before_a_pause_stays_in_the_display(new_recorder):
     shown, model = [], ScriptedModel([ChatResponse(Message.assistant("One,"), "pause"), "two."])
     async with Gateway("anthropic:m", transport=model, max_retries=0) as gateway:
         options = ToolChainOptions(
             gateway.chat, stream=gateway.stream, on_llm_response_update=shown.append
         )
-        result = await execute_tool_chain(ToolRegistry(recorder().tool), asks(("f", {})), options)
+        result = await execute_tool_chain(
+            ToolRegistry(new_recorder().tool), asks(("f", {})), options
+        )
     assert (shown[-1], result.reply) == ("[f ✓]\n\nOne,\n\ntwo.", "two.")
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["chat", "stream"])
-async def test_nobody_is_shown_the_text_of_decisions(chain, recorder, streamed):
+async def test_the_raw_text_of_decisions_is_not_displayed(chain, new_recorder, streamed):
     shown = []
     first = Message.assistant('{"tool": "f", "arguments": {}}')
     given = {
@@ -186,20 +188,20 @@ async def test_nobody_is_shown_the_text_of_decisions(chain, recorder, streamed):
         "streamed": streamed,
         "dialect": PromptDialect(),
     }
-    await chain(first, recorder().tool, on_llm_response_update=shown.append, **given)
+    await chain(first, new_recorder().tool, on_llm_response_update=shown.append, **given)
     assert shown == ["[f …]", "[f ✓]", "[f ✓]\n\ndone"]
 
 
-async def test_events_are_those_of_a_run_from_its_first_reply_on(chain, recorder):
+async def test_a_chain_emits_the_events_of_a_run_from_its_first_decision_on(chain, new_recorder):
     events = []
-    result = await chain(asks(("f", {})), recorder().tool, on_event=events.append)
+    result = await chain(asks(("f", {})), new_recorder().tool, on_event=events.append)
     assert [event.name for event in events] == [
         *["decision", "tool_call", "tool_result", "turn_end"],
         *["turn_start", "decision", "turn_end", "loop_end"],
     ]
     assert (events[-1].status, events[-1].reply) == (result.status, "done")
     events.clear()
-    await chain(asks(("f", {})), recorder().tool, replies=[500], on_event=events.append)
+    await chain(asks(("f", {})), new_recorder().tool, replies=[500], on_event=events.append)
     assert [event.name for event in events][-2:] == ["turn_start", "loop_end"]
     assert (events[-1].status, events[-1].reply) == ("error", None)
 
@@ -207,45 +209,44 @@ async def test_events_are_those_of_a_run_from_its_first_reply_on(chain, recorder
 @pytest.mark.parametrize(
     "callback", ["on_tool_call_start", "on_tool_call_complete", "on_llm_response_update"]
 )
-async def test_what_a_callback_raises_goes_up_and_every_call_that_was_told_has_its_result(
-    chain, recorder, callback
+async def test_an_exception_of_a_callback_propagates_and_every_announced_call_has_a_result(
+    chain, new_recorder, callback
 ):
-    noted, events = recorder(effect="write"), []
+    recorder, events = new_recorder(effect="write"), []
 
-    def broken(*told):
+    def broken(*received):
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         await chain(
             asks(("f", {}), ("f", {"x": 2})),
-            noted.tool,
+            recorder.tool,
             replies=(),
             **{callback: broken, "on_event": events.append},
         )
-    # Whoever raises is told first, so the event at which it raised is not told to others.
+    # The raising callback comes first, so other listeners do not receive its event.
     assert [each.name for each in events].count("tool_call") <= 2
-    assert len(noted.seen) == (2 if callback == "on_tool_call_complete" else 0)
+    assert len(recorder.seen) == (2 if callback == "on_tool_call_complete" else 0)
 
 
-async def test_a_listener_that_raises_leaves_a_history_with_every_result(recorder):
-    """As `on_event`, which is told of the results that were still written."""
-    told, registry = [], ToolRegistry(recorder().tool)
+async def test_after_a_listener_raises_the_history_still_has_every_result(new_recorder):
+    """The listener is `on_event`, which also receives the results stored after its exception."""
+    received, registry = [], ToolRegistry(new_recorder().tool)
 
     def once(event):
-        told.append(event)
-        if event.name == "tool_result" and len(told) < 5:
+        received.append(event)
+        if event.name == "tool_result" and len(received) < 5:
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         await execute_tool_chain(
-            registry, asks(("f", {}), ("f", {"x": 2})), ToolChainOptions(nobody, on_event=once)
+            registry, asks(("f", {}), ("f", {"x": 2})), ToolChainOptions(unused_chat, on_event=once)
         )
-    results = [each.result for each in told if each.name == "tool_result"]
+    results = [each.result for each in received if each.name == "tool_result"]
     assert [(each.call_id, each.output) for each in results] == [("a", "ok"), ("b", "ok")]
 
 
-# ---- what makes no sense
-# --------------------------------------------------------------------------------
+# ---- invalid options and defaults
 
 
 @pytest.mark.parametrize(
@@ -257,24 +258,24 @@ async def test_a_listener_that_raises_leaves_a_history_with_every_result(recorde
         ({"variables_over": 199}, "variables_over is 199; it must be at least 200"),
     ],
 )
-def test_options_that_make_no_sense_are_refused_at_once(given, why):
+def test_invalid_options_raise_when_they_are_created(given, why):
     with pytest.raises(ValueError, match=why):
-        ToolChainOptions(nobody, **given)
+        ToolChainOptions(unused_chat, **given)
 
 
-def test_variables_are_stored_in_a_session_not_in_a_store():
+def test_variables_must_be_a_transcript_not_a_store():
     with pytest.raises(TypeError, match=r"Pass engine\.transcript\(session_id\)"):
-        ToolChainOptions(nobody, variables=ContextEngine().variables)
+        ToolChainOptions(unused_chat, variables=ContextEngine().variables)
 
 
-def test_max_rounds_is_another_name_of_max_tool_rounds():
+def test_max_rounds_is_an_alias_of_max_tool_rounds():
     for given in ({"max_rounds": 3}, {"max_tool_rounds": 3}):
-        options = ToolChainOptions(nobody, **given)
+        options = ToolChainOptions(unused_chat, **given)
         assert options.max_tool_rounds == replace(options, model="m").max_tool_rounds == 3
 
 
-def test_a_chain_speaks_natively_and_shows_previews_unless_something_else_is_said():
-    options = ToolChainOptions(nobody)
+def test_the_defaults_are_the_native_dialect_and_previews():
+    options = ToolChainOptions(unused_chat)
     assert isinstance(options.dialect, NativeDialect)
     assert (options.max_tool_rounds, options.variables_over, options.max_parallel_tools) == (
         10,
@@ -283,7 +284,7 @@ def test_a_chain_speaks_natively_and_shows_previews_unless_something_else_is_sai
     )
 
 
-async def test_the_cap_on_parallel_tools_holds(chain):
+async def test_max_parallel_tools_limits_the_parallel_calls(chain):
     at_once, most = [], []
 
     async def watch(arguments):
@@ -300,6 +301,8 @@ async def test_the_cap_on_parallel_tools_holds(chain):
 
 
 def test_messages_of_a_history_may_be_mappings():
-    options = ToolChainOptions(nobody, [{"role": "user", "content": "hi"}, Message.assistant("ho")])
+    options = ToolChainOptions(
+        unused_chat, [{"role": "user", "content": "hi"}, Message.assistant("ho")]
+    )
     assert options.context == (Message.user("hi"), Message.assistant("ho"))
     assert MessageHistory(options.context).check_history() == []

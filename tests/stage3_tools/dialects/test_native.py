@@ -49,12 +49,12 @@ def asks(*calls, text=""):
     return Message.assistant(text, calls)
 
 
-def called(id="c1", name="f", arguments="{}", **rest):
+def a_call(id="c1", name="f", arguments="{}", **rest):
     return ToolCall(id, name, arguments, **rest)
 
 
-class Talk:
-    """A session over one wire, in the native dialect unless something else is said."""
+class Conversation:
+    """One session with a provider, in the native dialect by default."""
 
     def __init__(self, wire, replies, tools, *, streamed=False, store=None):
         self.model = ScriptedModel(replies)
@@ -83,22 +83,22 @@ class Talk:
 
     @property
     def offered(self):
-        """For each request, the names of the tools in it."""
+        """Return the names of the tools in each request."""
         return [[spec.name for spec in request.tools] for request in self.model.requests]
 
-    def spoken(self, number=-1):
-        """The conversation of one request as it was sent, each message with its role."""
+    def sent_messages(self, number=-1):
+        """Return the messages of one request body."""
         body = self.model.bodies[number]
         return body.get("messages") or body["contents"]
 
 
 @pytest.fixture
-async def talk():
-    """Makes sessions; at the end, each script must have been played to its end."""
+async def new_conversation():
+    """Create conversations. At the end, all of their scripted replies must be used."""
     made = []
 
     def make(wire, replies, *tools, **rest):
-        made.append(Talk(wire, replies, tools, **rest))
+        made.append(Conversation(wire, replies, tools, **rest))
         return made[-1]
 
     yield make
@@ -107,11 +107,10 @@ async def talk():
         await each.gateway.aclose()
 
 
-# ---- by itself
-# ------------------------------------------------------------------------------------------
+# ---- the dialect alone
 
 
-def test_the_tools_of_the_registry_become_the_providers():
+def test_tools_of_the_registry_are_rendered_as_tool_specs():
     registry = ToolRegistry(tool("get_weather", "Tells it.", CITY), tool("天气.now"))
     assert NativeDialect().render([], registry).tools == (
         ToolSpec("get_weather", "Tells it.", CITY),
@@ -119,22 +118,22 @@ def test_the_tools_of_the_registry_become_the_providers():
     )
 
 
-def test_the_history_is_sent_as_it_is():
+def test_the_history_is_rendered_unchanged():
     history = [
         Message.system("Be brief."),
         Message.user("[Tool result for f]"),
-        Message.assistant("hm", [called()], raw_text='{"tool": "f"}'),
+        Message.assistant("hm", [a_call()], raw_text='{"tool": "f"}'),
         Message.tool((TextPart("a"), IMAGE), "c1", name="f", is_error=True),
     ]
     assert NativeDialect().render(history, ToolRegistry()).messages == tuple(history)
 
 
-def test_without_tools_none_are_sent_and_nothing_is_counted():
+def test_without_tools_the_description_and_the_tool_list_are_empty():
     dialect = NativeDialect()
     assert (dialect.describe(ToolRegistry()), dialect.render([], ToolRegistry()).tools) == ("", ())
 
 
-def test_the_description_holds_all_that_is_sent_of_the_tools():
+def test_the_description_contains_everything_that_is_sent_about_the_tools():
     described = NativeDialect().describe(ToolRegistry(tool("天气", "Tells it.", CITY), tool("f")))
     assert [*map(json.loads, described.splitlines())] == [
         {"name": "天气", "description": "Tells it.", "parameters": CITY},
@@ -143,7 +142,7 @@ def test_the_description_holds_all_that_is_sent_of_the_tools():
     assert "天气" in described
 
 
-def test_a_change_of_the_registry_shows_in_the_next_request():
+def test_a_change_of_the_registry_affects_the_next_request():
     dialect, registry = NativeDialect(), ToolRegistry(tool("f"))
     registry.register(tool("g"))
     assert [spec.name for spec in dialect.render([], registry).tools] == ["f", "g"]
@@ -151,8 +150,8 @@ def test_a_change_of_the_registry_shows_in_the_next_request():
     assert json.loads(dialect.describe(registry))["name"] == "g"
 
 
-def test_calls_are_read_as_they_came_and_anything_else_is_the_reply():
-    message = asks(called("", "nope", "{"), called("", "f"), text="I look.")
+def test_a_response_is_read_as_its_calls_or_else_as_the_final_reply():
+    message = asks(a_call("", "nope", "{"), a_call("", "f"), text="I look.")
     reply = Message.assistant((ThinkingPart("hm"), TextPart("sun")))
     dialect = NativeDialect()
     assert dialect.read(ChatResponse(message, "tool_calls")) == ToolCalls(message)
@@ -160,8 +159,8 @@ def test_calls_are_read_as_they_came_and_anything_else_is_the_reply():
 
 
 @pytest.mark.parametrize("reason", ["stop", "unknown", "tool_calls", "pause"])
-def test_calls_count_whatever_word_a_server_has_for_the_end(reason):
-    assert NativeDialect().read(ChatResponse(asks(called()), reason)) == ToolCalls(asks(called()))
+def test_calls_are_read_for_any_finish_reason(reason):
+    assert NativeDialect().read(ChatResponse(asks(a_call()), reason)) == ToolCalls(asks(a_call()))
 
 
 def test_text_that_looks_like_a_decision_is_a_reply():
@@ -172,10 +171,10 @@ def test_text_that_looks_like_a_decision_is_a_reply():
 
 
 @pytest.mark.parametrize("usage", [Usage(output_tokens=64), Usage(), None])
-def test_of_a_reply_that_was_cut_nothing_is_used_and_the_words_are_those_of_the_prompt_dialect(
+def test_a_truncated_reply_is_invalid_and_gets_the_feedback_of_the_prompt_dialect(
     usage,
 ):
-    cut = ChatResponse(asks(called(), text="I look."), "length", usage=usage)
+    cut = ChatResponse(asks(a_call(), text="I look."), "length", usage=usage)
     reading = NativeDialect().read(cut)
     by_text = PromptDialect().read(replace(cut, message=Message.assistant("I look.")))
     assert reading.message == Message.assistant("I look.")
@@ -185,15 +184,16 @@ def test_of_a_reply_that_was_cut_nothing_is_used_and_the_words_are_those_of_the_
     assert ("after 64 tokens" in reading.feedback) is bool(usage and usage.output_tokens)
 
 
-# ---- what the provider is sent
-# --------------------------------------------------------------------------
+# ---- requests
 
 
 @on_every_wire
-async def test_tools_are_sent_in_the_providers_own_form(talk, wire):
-    talk = talk(wire, ["sun"], tool("get_weather", "Tells it.", CITY), tool("f"))
-    await talk.ask()
-    (body,) = talk.model.bodies
+async def test_tools_are_sent_in_the_format_of_the_provider(new_conversation, wire):
+    conversation = new_conversation(
+        wire, ["sun"], tool("get_weather", "Tells it.", CITY), tool("f")
+    )
+    await conversation.ask()
+    (body,) = conversation.model.bodies
     assert (
         body["tools"]
         == {
@@ -232,55 +232,65 @@ async def test_tools_are_sent_in_the_providers_own_form(talk, wire):
 
 
 @on_every_wire
-async def test_a_name_that_providers_refuse_is_sent_otherwise_and_arrives_as_it_is(
-    talk, wire, recorder
+async def test_a_tool_name_that_providers_reject_is_encoded_and_decoded(
+    new_conversation, wire, new_recorder
 ):
-    noted = recorder("math.add")
+    recorder = new_recorder("math.add")
     sent = "math_add_ecef409b"
-    talk = talk(wire, [asks(called(name=sent, arguments='{"a": 1}')), "done"], noted.tool)
-    result = await talk.ask()
-    assert (talk.offered, noted.seen) == ([[sent]] * 2, [{"a": 1}])
+    conversation = new_conversation(
+        wire, [asks(a_call(name=sent, arguments='{"a": 1}')), "done"], recorder.tool
+    )
+    result = await conversation.ask()
+    assert (conversation.offered, recorder.seen) == ([[sent]] * 2, [{"a": 1}])
     assert [record.name for record in result.history] == ["math.add"]
-    assert (await talk.history())[1].tool_calls[0].name == "math.add"
+    assert (await conversation.history())[1].tool_calls[0].name == "math.add"
     assert [
-        call.name for message in talk.model.requests[1].messages for call in message.tool_calls
+        call.name
+        for message in conversation.model.requests[1].messages
+        for call in message.tool_calls
     ] == [sent]
 
 
 @on_every_wire
-async def test_tools_may_come_and_go_between_two_turns(talk, wire):
+async def test_tools_may_be_added_and_removed_between_two_turns(new_conversation, wire):
     def change(arguments):
-        talk.registry.register(tool("new"))
-        talk.registry.unregister("old")
+        conversation.registry.register(tool("new"))
+        conversation.registry.unregister("old")
         return "changed"
 
     replies = [
-        asks(called(name="change")),
-        asks(called("c2", "new")),
-        asks(called("c3", "old")),
+        asks(a_call(name="change")),
+        asks(a_call("c2", "new")),
+        asks(a_call("c3", "old")),
         "done",
     ]
-    talk = talk(wire, replies, tool("change", execute=change), tool("old"))
-    result = await talk.ask()
-    assert talk.offered == [["change", "old"], *[["change", "new"]] * 3]
+    conversation = new_conversation(wire, replies, tool("change", execute=change), tool("old"))
+    result = await conversation.ask()
+    assert conversation.offered == [["change", "old"], *[["change", "new"]] * 3]
     assert [record.result.status for record in result.history] == [
         "completed",
         "completed",
         "error",
     ]
-    assert (result.status, await talk.problems()) == ("completed", [])
+    assert (result.status, await conversation.problems()) == ("completed", [])
 
 
 @on_every_wire
-async def test_what_is_sent_may_be_changed_for_one_request(talk, wire, recorder):
+async def test_before_send_may_change_each_request(new_conversation, wire, new_recorder):
     def shorter(messages):
         return [message for message in messages if message.text != "secret"]
 
-    talk = talk(wire, [asks(called()), "done"], recorder(returns="secret").tool)
-    await talk.ask(before_send=lambda messages, info: [Message.system("Be brief."), *messages])
-    assert [request.messages[0].text for request in talk.model.requests] == ["Be brief."] * 2
-    assert talk.offered == [["f"]] * 2
-    assert [message.role for message in await talk.history()] == [
+    conversation = new_conversation(
+        wire, [asks(a_call()), "done"], new_recorder(returns="secret").tool
+    )
+    await conversation.ask(
+        before_send=lambda messages, info: [Message.system("Be brief."), *messages]
+    )
+    assert [request.messages[0].text for request in conversation.model.requests] == [
+        "Be brief."
+    ] * 2
+    assert conversation.offered == [["f"]] * 2
+    assert [message.role for message in await conversation.history()] == [
         "user",
         "assistant",
         "tool",
@@ -289,24 +299,26 @@ async def test_what_is_sent_may_be_changed_for_one_request(talk, wire, recorder)
 
 
 @pytest.mark.parametrize("dialect", [NativeDialect(), PromptDialect()], ids=["native", "prompt"])
-async def test_before_send_learns_the_turn_the_tools_and_whether_the_request_is_the_last(
-    talk, dialect, recorder
+async def test_before_send_receives_the_turn_the_tools_and_whether_the_request_is_the_last(
+    new_conversation, dialect, new_recorder
 ):
-    infos, call = [], '{"tool": "f"}' if isinstance(dialect, PromptDialect) else asks(called())
+    infos, call = [], '{"tool": "f"}' if isinstance(dialect, PromptDialect) else asks(a_call())
     answer = '{"tool": null, "reply": "done"}' if isinstance(dialect, PromptDialect) else "done"
-    talk = talk("openai", [call, answer], recorder().tool)
+    conversation = new_conversation("openai", [call, answer], new_recorder().tool)
 
     def before_send(messages, info):
         infos.append((info.turn, info.tools[0].name, info.last))
 
-    result = await talk.ask(before_send=before_send, dialect=dialect, max_tool_rounds=1)
+    result = await conversation.ask(before_send=before_send, dialect=dialect, max_tool_rounds=1)
     assert infos == [(1, "f", False), (2, "f", True)]
     assert (result.status, result.reply) == ("max_rounds", "done")
-    assert LAST_REQUEST in talk.model.requests[-1].messages[0].text
+    assert LAST_REQUEST in conversation.model.requests[-1].messages[0].text
 
 
 @on_every_wire
-async def test_a_server_that_rejects_calls_without_tools_answers_the_last_request(wire, recorder):
+async def test_the_last_request_still_lists_the_tools_for_servers_that_require_it(
+    wire, new_recorder
+):
     rejected = []
 
     def strict(request):
@@ -318,17 +330,18 @@ async def test_a_server_that_rejects_calls_without_tools_answers_the_last_reques
     class Strict(httpx.AsyncBaseTransport):
         handle_async_request = staticmethod(strict)
 
-    model = ScriptedModel([asks(called()), "so far"])
+    model = ScriptedModel([asks(a_call()), "so far"])
     async with Gateway(f"{wire}:m", api_key="k", transport=Strict()) as gateway:
         engine = ContextEngine()
-        deps = ToolLoopDeps(gateway.chat, engine, OutputController(), ToolRegistry(recorder().tool))
+        deps = ToolLoopDeps(
+            gateway.chat, engine, OutputController(), ToolRegistry(new_recorder().tool)
+        )
         options = ToolLoopOptions(dialect=NativeDialect(), max_tool_rounds=1)
         result = await run_tool_loop(deps, await engine.create_session(), "Go.", options)
     assert (result.reply, rejected) == ("so far", [])
 
 
 # ---- calls and results
-# ----------------------------------------------------------------------------------
 
 RESULTS = {
     "openai": [
@@ -377,18 +390,24 @@ RESULTS = {
 
 
 @on_every_wire
-async def test_results_go_back_in_call_order_each_under_its_own_id_and_errors_as_errors(talk, wire):
+async def test_results_are_sent_in_call_order_with_their_ids_and_errors_are_marked(
+    new_conversation, wire
+):
     def fail(arguments):
         raise ValueError("no")
 
     answers = {1: "one", 3: {"celsius": 22}}
     tools = [tool("a", execute=lambda arguments: answers[arguments["n"]]), tool("b", execute=fail)]
-    calls = [called("c1", "a", '{"n": 1}'), called("c2", "b"), called("c3", "a", '{"n": 3}')]
-    talk = talk(wire, [asks(*calls, text="I look."), "done"], *tools)
-    result = await talk.ask()
-    assert talk.spoken()[2:] == RESULTS[wire]
-    assert (result.status, result.tool_rounds, await talk.problems()) == ("completed", 1, [])
-    decision = next(event for event in talk.events if event.name == "decision")
+    calls = [a_call("c1", "a", '{"n": 1}'), a_call("c2", "b"), a_call("c3", "a", '{"n": 3}')]
+    conversation = new_conversation(wire, [asks(*calls, text="I look."), "done"], *tools)
+    result = await conversation.ask()
+    assert conversation.sent_messages()[2:] == RESULTS[wire]
+    assert (result.status, result.tool_rounds, await conversation.problems()) == (
+        "completed",
+        1,
+        [],
+    )
+    decision = next(event for event in conversation.events if event.name == "decision")
     assert (decision.text, [call.id for call in decision.calls]) == ("I look.", ["c1", "c2", "c3"])
 
 
@@ -447,12 +466,14 @@ PICTURES = {
 
 
 @on_every_wire
-async def test_a_picture_in_a_result_reaches_the_model(talk, wire):
+async def test_an_image_in_a_result_is_sent_to_the_model(new_conversation, wire):
     draw = tool("draw", execute=lambda arguments: ["the map", IMAGE])
-    talk = talk(wire, [asks(called("c1", "draw"), called("c2")), "done"], draw, tool("f"))
-    await talk.ask()
-    assert talk.spoken()[2:] == PICTURES[wire]
-    assert (await talk.history())[2] == Message.tool(
+    conversation = new_conversation(
+        wire, [asks(a_call("c1", "draw"), a_call("c2")), "done"], draw, tool("f")
+    )
+    await conversation.ask()
+    assert conversation.sent_messages()[2:] == PICTURES[wire]
+    assert (await conversation.history())[2] == Message.tool(
         (TextPart("the map"), IMAGE), "c1", name="draw"
     )
 
@@ -461,25 +482,27 @@ async def test_a_picture_in_a_result_reaches_the_model(talk, wire):
 @pytest.mark.parametrize(
     "ids", [("", ""), ("x", "x"), ("x", "")], ids=["missing", "repeated", "mixed"]
 )
-async def test_ids_that_a_server_repeats_or_leaves_out_are_made_unique(talk, wire, ids, recorder):
-    noted = recorder()
+async def test_repeated_or_missing_call_ids_are_made_unique(
+    new_conversation, wire, ids, new_recorder
+):
+    recorder = new_recorder()
     turns = [
-        asks(*(called(id, "f", f'{{"n": {turn}{at}}}') for at, id in enumerate(ids)))
+        asks(*(a_call(id, "f", f'{{"n": {turn}{at}}}') for at, id in enumerate(ids)))
         for turn in (1, 2)
     ]
-    talk = talk(wire, [*turns, "done"], noted.tool)
-    result = await talk.ask()
-    assert noted.seen == [{"n": n} for n in (10, 11, 20, 21)]
+    conversation = new_conversation(wire, [*turns, "done"], recorder.tool)
+    result = await conversation.ask()
+    assert recorder.seen == [{"n": n} for n in (10, 11, 20, 21)]
     made = [record.id for record in result.history]
-    assert (len({*made, ""}), await talk.problems()) == (5, [])
+    assert (len({*made, ""}), await conversation.problems()) == (5, [])
     assert [
-        message.tool_call_id for message in await talk.history() if message.role == "tool"
+        message.tool_call_id for message in await conversation.history() if message.role == "tool"
     ] == made
 
 
 def written(text, wires=WIRES):
-    """These arguments over these wires; only OpenAI's has arguments as text, with all that may be
-    wrong in it."""
+    """Return parameters for these providers; only OpenAI sends arguments as text, which may be
+    invalid JSON."""
     return [pytest.param(wire, text, id=f"{wire} {text}") for wire in wires]
 
 
@@ -495,65 +518,70 @@ def written(text, wires=WIRES):
         *written('{"city": "a", "city": "b"}', ["openai"]),
     ],
 )
-async def test_arguments_that_are_no_json_object_are_refused_with_an_error_result(
-    talk, wire, arguments, recorder
+async def test_arguments_that_are_not_a_json_object_get_an_error_result(
+    new_conversation, wire, arguments, new_recorder
 ):
-    noted = recorder(parameters=CITY)
-    bad, good = called(arguments=arguments), called("c2", arguments='{"city": "Oslo"}')
-    talk = talk(wire, [asks(bad), asks(good), "done"], noted.tool)
-    result = await talk.ask()
+    recorder = new_recorder(parameters=CITY)
+    bad, good = a_call(arguments=arguments), a_call("c2", arguments='{"city": "Oslo"}')
+    conversation = new_conversation(wire, [asks(bad), asks(good), "done"], recorder.tool)
+    result = await conversation.ask()
     first, second = (record.result for record in result.history)
     assert (first.is_error, first.error.kind, second.output) == (True, "validation", "ok")
     assert first.output.startswith("Error (validation): ")
-    assert (noted.seen, result.status, result.tool_rounds) == ([{"city": "Oslo"}], "completed", 1)
-    assert await talk.problems() == []
+    assert (recorder.seen, result.status, result.tool_rounds) == (
+        [{"city": "Oslo"}],
+        "completed",
+        1,
+    )
+    assert await conversation.problems() == []
 
 
 @on_every_wire
-async def test_a_tool_that_is_not_there_is_answered_with_those_that_are(talk, wire, recorder):
-    noted = recorder("math.add")
-    talk = talk(
-        wire, [asks(called(name="math.ad")), asks(called("c2", "math.add")), "done"], noted.tool
+async def test_an_unknown_tool_gets_an_error_that_lists_the_available_tools(
+    new_conversation, wire, new_recorder
+):
+    recorder = new_recorder("math.add")
+    conversation = new_conversation(
+        wire, [asks(a_call(name="math.ad")), asks(a_call("c2", "math.add")), "done"], recorder.tool
     )
-    result = await talk.ask()
+    result = await conversation.ask()
     assert [record.result.output for record in result.history] == [
         "Error (not_found): There is no tool named 'math.ad'. Available tools: math.add.\n"
         "Did you mean math.add?",
         "ok",
     ]
-    assert noted.seen == [{}]
+    assert recorder.seen == [{}]
 
 
 @on_every_wire
-async def test_a_long_result_is_kept_as_a_variable_and_a_tool_to_read_it_comes_with_it(
-    talk, wire, recorder
+async def test_a_long_result_becomes_a_variable_with_a_tool_to_read_it(
+    new_conversation, wire, new_recorder
 ):
-    talk = talk(
-        wire, [asks(called()), asks(called("c2")), "done"], recorder(returns="x" * 5_000).tool
+    conversation = new_conversation(
+        wire, [asks(a_call()), asks(a_call("c2")), "done"], new_recorder(returns="x" * 5_000).tool
     )
-    await talk.ask()
-    assert talk.offered == [["f"], *[["f", "read_variable"]] * 2]
-    for message in talk.model.requests[2].messages:
+    await conversation.ask()
+    assert conversation.offered == [["f"], *[["f", "read_variable"]] * 2]
+    for message in conversation.model.requests[2].messages:
         if message.role == "tool":
             assert message.text.startswith("x" * 200 + "…\n[5000 characters in $VAR_REF{{")
-    assert await talk.problems() == []
+    assert await conversation.problems() == []
 
 
-# ---- what only the provider understands
-# -----------------------------------------------------------------
+# ---- provider data
 
 SIGNED = {"anthropic": {"signature": "Er0C+/==\n晴"}}
 
 
-async def test_signed_thinking_of_anthropic_goes_back_word_for_word(talk, recorder):
+async def test_signed_thinking_of_anthropic_is_sent_back_unchanged(new_conversation, new_recorder):
     thought = ThinkingPart("Let me\n look …", SIGNED)
     hidden = ProviderPart("anthropic", {"type": "redacted_thinking", "data": "EmwK"})
-    said = Message.assistant(
-        (thought, hidden, TextPart("I look.")), [called("toolu_1"), called("toolu_2")]
+    reply = Message.assistant(
+        (thought, hidden, TextPart("I look.")), [a_call("toolu_1"), a_call("toolu_2")]
     )
-    talk = talk("anthropic", [said, "done", "bye"], recorder().tool)
-    await talk.ask()
-    await talk.ask("And now?")
+    conversation = new_conversation("anthropic", [reply, "done", "bye"], new_recorder().tool)
+    await conversation.ask()
+    await conversation.ask("And now?")
     blocks = [
         {"type": "thinking", "thinking": "Let me\n look …", "signature": "Er0C+/==\n晴"},
         {"type": "redacted_thinking", "data": "EmwK"},
@@ -561,17 +589,24 @@ async def test_signed_thinking_of_anthropic_goes_back_word_for_word(talk, record
         {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}},
         {"type": "tool_use", "id": "toolu_2", "name": "f", "input": {}},
     ]
-    assert [body["messages"][1]["content"] for body in talk.model.bodies[1:]] == [blocks, blocks]
+    assert [body["messages"][1]["content"] for body in conversation.model.bodies[1:]] == [
+        blocks,
+        blocks,
+    ]
 
 
-async def test_thought_signatures_of_gemini_go_back_on_the_parts_they_came_with(talk, recorder):
-    signed = called("call_0", provider_data={"gemini": {"thoughtSignature": "CsY=="}})
+async def test_thought_signatures_of_gemini_are_sent_back_with_their_parts(
+    new_conversation, new_recorder
+):
+    signed = a_call("call_0", provider_data={"gemini": {"thoughtSignature": "CsY=="}})
     text = TextPart("I look.", provider_data={"gemini": {"thoughtSignature": "AbC="}})
-    talk = talk(
-        "gemini", [Message.assistant((text,), [signed, called("call_1")]), "done"], recorder().tool
+    conversation = new_conversation(
+        "gemini",
+        [Message.assistant((text,), [signed, a_call("call_1")]), "done"],
+        new_recorder().tool,
     )
-    await talk.ask()
-    assert talk.spoken()[1] == {
+    await conversation.ask()
+    assert conversation.sent_messages()[1] == {
         "role": "model",
         "parts": [
             {"text": "I look.", "thoughtSignature": "AbC="},
@@ -581,17 +616,17 @@ async def test_thought_signatures_of_gemini_go_back_on_the_parts_they_came_with(
     }
 
 
-async def test_signatures_outlive_the_process_and_questions_in_the_other_dialect(
-    talk, recorder, tmp_path
+async def test_signatures_survive_a_restart_and_a_question_in_the_other_dialect(
+    new_conversation, new_recorder, tmp_path
 ):
-    said = Message.assistant((ThinkingPart("hm", SIGNED),), [called("toolu_1")])
+    reply = Message.assistant((ThinkingPart("hm", SIGNED),), [a_call("toolu_1")])
     file = SqliteStore(tmp_path / "sessions.db")
-    first = talk("anthropic", [said, "done"], recorder().tool, store=file)
+    first = new_conversation("anthropic", [reply, "done"], new_recorder().tool, store=file)
     await first.ask()
     await file.aclose()
     file = SqliteStore(tmp_path / "sessions.db")
-    second = talk(
-        "anthropic", ['{"tool": null, "reply": "by text"}', "bye"], recorder().tool, store=file
+    second = new_conversation(
+        "anthropic", ['{"tool": null, "reply": "by text"}', "bye"], new_recorder().tool, store=file
     )
     second._started = True
     await second.ask(dialect=PromptDialect())
@@ -605,8 +640,7 @@ async def test_signatures_outlive_the_process_and_questions_in_the_other_dialect
     ]
 
 
-# ---- replies that end otherwise
-# -------------------------------------------------------------------------
+# ---- truncated, refused, paused and empty replies
 
 
 def given_feedback(text):
@@ -615,41 +649,50 @@ def given_feedback(text):
 
 @on_every_wire
 @pytest.mark.parametrize("text", ["I look.", ""])
-async def test_calls_in_a_reply_that_was_cut_are_not_run_and_the_model_is_told(
-    talk, wire, text, recorder
+async def test_calls_in_a_truncated_reply_do_not_run_and_the_model_gets_feedback(
+    new_conversation, wire, text, new_recorder
 ):
-    noted = recorder()
-    cut = ChatResponse(asks(called(arguments='{"n": 1}'), text=text), "length", usage=Usage(3, 64))
-    talk = talk(wire, [cut, asks(called(arguments='{"n": 2}')), "done"], noted.tool)
-    result = await talk.ask()
-    told = (
+    recorder = new_recorder()
+    cut = ChatResponse(asks(a_call(arguments='{"n": 1}'), text=text), "length", usage=Usage(3, 64))
+    conversation = new_conversation(
+        wire, [cut, asks(a_call(arguments='{"n": 2}')), "done"], recorder.tool
+    )
+    result = await conversation.ask()
+    feedback = (
         "Your reply was cut off after 64 tokens, so nothing in it was used. "
         "Answer again, shorter: what matters most."
     )
-    assert (noted.seen, result.status, result.tool_rounds) == ([{"n": 2}], "completed", 1)
-    said = [Message.assistant(text)] if text else []
-    assert (await talk.history())[1 : 2 + len(said)] == [*said, given_feedback(told)]
-    assert [event.feedback for event in talk.events if event.name == "feedback"] == [told]
-    assert await talk.problems() == []
+    assert (recorder.seen, result.status, result.tool_rounds) == ([{"n": 2}], "completed", 1)
+    stored = [Message.assistant(text)] if text else []
+    assert (await conversation.history())[1 : 2 + len(stored)] == [
+        *stored,
+        given_feedback(feedback),
+    ]
+    assert [event.feedback for event in conversation.events if event.name == "feedback"] == [
+        feedback
+    ]
+    assert await conversation.problems() == []
 
 
 @on_every_wire
-async def test_replies_that_are_cut_again_and_again_end_the_run(talk, wire, recorder):
+async def test_repeated_truncated_replies_end_the_run(new_conversation, wire, new_recorder):
     cut = ChatResponse(Message.assistant("It is"), "length")
-    talk = talk(wire, [cut] * 3, recorder().tool)
-    result = await talk.ask()
+    conversation = new_conversation(wire, [cut] * 3, new_recorder().tool)
+    result = await conversation.ask()
     assert (result.status, result.reply, result.last_raw_content) == ("parse_failed", None, "It is")
 
 
 @on_every_wire
-async def test_a_refusal_ends_the_run_and_nothing_in_it_is_run(talk, wire, recorder):
-    noted = recorder()
-    refused = ChatResponse(asks(called(), text="I will not."), "refusal")
-    talk = talk(wire, [refused, "Hello."], noted.tool)
-    result = await talk.ask()
+async def test_a_refusal_ends_the_run_without_running_its_calls(
+    new_conversation, wire, new_recorder
+):
+    recorder = new_recorder()
+    refused = ChatResponse(asks(a_call(), text="I will not."), "refusal")
+    conversation = new_conversation(wire, [refused, "Hello."], recorder.tool)
+    result = await conversation.ask()
     assert (result.status, result.reply, result.status_reason) == ("refused", None, "I will not.")
-    assert (noted.seen, await talk.problems()) == ([], [])
-    assert (await talk.ask("Hello?")).reply == "Hello."
+    assert (recorder.seen, await conversation.problems()) == ([], [])
+    assert (await conversation.ask("Hello?")).reply == "Hello."
 
 
 SEARCH = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"query": "sun"}}
@@ -671,54 +714,64 @@ FOUND = {
     ],
     ids=["with text", "without text", "with thoughts"],
 )  # fmt: skip
-async def test_a_pause_is_sent_on_unchanged(talk, recorder, parts, blocks):
+async def test_a_paused_reply_is_sent_back_unchanged(new_conversation, new_recorder, parts, blocks):
     paused = ChatResponse(Message.assistant((*parts, ProviderPart("anthropic", FOUND))), "pause")
-    talk = talk("anthropic", [paused, "done"], recorder().tool)
-    result = await talk.ask()
+    conversation = new_conversation("anthropic", [paused, "done"], new_recorder().tool)
+    result = await conversation.ask()
     assert (result.status, result.reply) == ("completed", "done")
-    assert talk.spoken()[1:] == [{"role": "assistant", "content": [*blocks, SEARCH, FOUND]}]
+    assert conversation.sent_messages()[1:] == [
+        {"role": "assistant", "content": [*blocks, SEARCH, FOUND]}
+    ]
 
 
 @pytest.mark.parametrize(
     ("pauses", "status", "reply"), [(5, "completed", "done"), (6, "limit", None)]
 )
-async def test_a_pause_is_sent_on_at_most_five_times(talk, recorder, pauses, status, reply):
+async def test_a_paused_reply_is_continued_at_most_five_times(
+    new_conversation, new_recorder, pauses, status, reply
+):
     paused = ChatResponse(Message.assistant((ProviderPart("anthropic", SEARCH),)), "pause")
-    talk = talk("anthropic", [*[paused] * pauses, *(["done"] if reply else [])], recorder().tool)
-    result = await talk.ask()
-    assert (result.status, result.reply, len(talk.model.requests)) == (status, reply, 6)
-
-
-async def test_calls_in_a_reply_that_pauses_are_run(talk, recorder):
-    noted = recorder()
-    paused = ChatResponse(
-        Message.assistant((ProviderPart("anthropic", SEARCH),), [called("toolu_1")]), "pause"
+    conversation = new_conversation(
+        "anthropic", [*[paused] * pauses, *(["done"] if reply else [])], new_recorder().tool
     )
-    talk = talk("anthropic", [paused, "done"], noted.tool)
-    assert (await talk.ask()).tool_rounds == 1
-    assert (noted.seen, await talk.problems()) == ([{}], [])
+    result = await conversation.ask()
+    assert (result.status, result.reply, len(conversation.model.requests)) == (status, reply, 6)
+
+
+async def test_calls_in_a_paused_reply_run(new_conversation, new_recorder):
+    recorder = new_recorder()
+    paused = ChatResponse(
+        Message.assistant((ProviderPart("anthropic", SEARCH),), [a_call("toolu_1")]), "pause"
+    )
+    conversation = new_conversation("anthropic", [paused, "done"], recorder.tool)
+    assert (await conversation.ask()).tool_rounds == 1
+    assert (recorder.seen, await conversation.problems()) == ([{}], [])
 
 
 @on_every_wire
 @pytest.mark.parametrize("rounds", [0, 1])
-async def test_an_empty_reply_is_requested_once_more_and_after_results_without_calls(
-    talk, wire, rounds, recorder
+async def test_an_empty_reply_is_requested_once_more_and_without_calls_after_results(
+    new_conversation, wire, rounds, new_recorder
 ):
-    talk = talk(wire, [*[asks(called())] * rounds, "", "done"], recorder().tool)
-    result = await talk.ask()
+    conversation = new_conversation(
+        wire, [*[asks(a_call())] * rounds, "", "done"], new_recorder().tool
+    )
+    result = await conversation.ask()
     assert (result.status, result.reply, result.tool_rounds) == ("completed", "done", rounds)
-    assert talk.offered == [["f"]] * (rounds + 2)
-    assert talk.model.requests[-1].tool_choice == ("none" if rounds else None)
-    assert talk.model.requests[-1].messages[-1] == Message.user(
+    assert conversation.offered == [["f"]] * (rounds + 2)
+    assert conversation.model.requests[-1].tool_choice == ("none" if rounds else None)
+    assert conversation.model.requests[-1].messages[-1] == Message.user(
         "[Feedback]\nYour reply was empty. Answer the user."
     )
-    assert all(message.content or message.tool_calls for message in await talk.history())
+    assert all(message.content or message.tool_calls for message in await conversation.history())
 
 
 @on_every_wire
-async def test_a_reply_that_is_empty_twice_is_the_empty_reply(talk, wire, recorder):
-    talk = talk(wire, ["", " \n"], recorder().tool)
-    result = await talk.ask()
+async def test_two_empty_replies_in_a_row_end_the_run_with_an_empty_reply(
+    new_conversation, wire, new_recorder
+):
+    conversation = new_conversation(wire, ["", " \n"], new_recorder().tool)
+    result = await conversation.ask()
     assert (result.status, result.reply, result.status_reason) == (
         "completed",
         "",
@@ -726,74 +779,79 @@ async def test_a_reply_that_is_empty_twice_is_the_empty_reply(talk, wire, record
     )
 
 
-async def test_thoughts_alone_are_no_reply(talk, recorder):
-    talk = talk(
-        "anthropic", [Message.assistant((ThinkingPart("hm", SIGNED),)), "done"], recorder().tool
+async def test_a_reply_of_thoughts_only_counts_as_empty(new_conversation, new_recorder):
+    conversation = new_conversation(
+        "anthropic", [Message.assistant((ThinkingPart("hm", SIGNED),)), "done"], new_recorder().tool
     )
-    assert (await talk.ask()).reply == "done"
-    assert [message.text for message in await talk.history()][-1] == "done"
+    assert (await conversation.ask()).reply == "done"
+    assert [message.text for message in await conversation.history()][-1] == "done"
 
 
-# ---- the limit
-# ------------------------------------------------------------------------------------------
+# ---- the round limit
 
 
 @on_every_wire
 @pytest.mark.parametrize("rounds", [0, 1, 3])
-async def test_at_the_limit_one_last_request_lists_the_tools_and_forbids_calls(
-    talk, wire, rounds, recorder
+async def test_the_last_request_lists_the_tools_and_forbids_calls(
+    new_conversation, wire, rounds, new_recorder
 ):
-    noted = recorder()
-    calls = [asks(called(f"c{n}", "f", f'{{"n": {n}}}')) for n in range(rounds)]
-    talk = talk(wire, [*calls, "so far"], noted.tool)
-    result = await talk.ask(max_tool_rounds=rounds)
+    recorder = new_recorder()
+    calls = [asks(a_call(f"c{n}", "f", f'{{"n": {n}}}')) for n in range(rounds)]
+    conversation = new_conversation(wire, [*calls, "so far"], recorder.tool)
+    result = await conversation.ask(max_tool_rounds=rounds)
     assert (result.status, result.reply, result.tool_rounds) == ("max_rounds", "so far", rounds)
-    assert noted.seen == [{"n": n} for n in range(rounds)]
-    assert talk.offered == [["f"]] * (rounds + 1)
-    assert ["tools" in body for body in talk.model.bodies] == [True] * (rounds + 1)
-    choices = [request.tool_choice for request in talk.model.requests]
+    assert recorder.seen == [{"n": n} for n in range(rounds)]
+    assert conversation.offered == [["f"]] * (rounds + 1)
+    assert ["tools" in body for body in conversation.model.bodies] == [True] * (rounds + 1)
+    choices = [request.tool_choice for request in conversation.model.requests]
     assert choices == [*[None] * rounds, "none"]
-    asked_to_answer = [LAST_REQUEST in request.messages[0].text for request in talk.model.requests]
+    asked_to_answer = [
+        LAST_REQUEST in request.messages[0].text for request in conversation.model.requests
+    ]
     assert asked_to_answer == [*[False] * rounds, True]
-    assert await talk.problems() == []
+    assert await conversation.problems() == []
 
 
 @on_every_wire
 @pytest.mark.parametrize("text", ["It is sunny.", ""])
-async def test_a_stray_call_in_the_last_reply_is_dropped(talk, wire, text, recorder):
-    noted = recorder()
-    stray = asks(called("c2", "f", '{"n": 2}'), text=text)
-    talk = talk(wire, [asks(called()), stray, *([] if text else ["well"])], noted.tool)
-    result = await talk.ask(max_tool_rounds=1)
-    assert (result.status, result.reply, noted.seen) == ("max_rounds", text or "well", [{}])
-    assert (len(result.history), await talk.problems()) == (1, [])
-    assert sum(len(message.tool_calls) for message in await talk.history()) == 1
+async def test_a_call_in_the_last_reply_is_dropped(new_conversation, wire, text, new_recorder):
+    recorder = new_recorder()
+    stray = asks(a_call("c2", "f", '{"n": 2}'), text=text)
+    conversation = new_conversation(
+        wire, [asks(a_call()), stray, *([] if text else ["well"])], recorder.tool
+    )
+    result = await conversation.ask(max_tool_rounds=1)
+    assert (result.status, result.reply, recorder.seen) == ("max_rounds", text or "well", [{}])
+    assert (len(result.history), await conversation.problems()) == (1, [])
+    assert sum(len(message.tool_calls) for message in await conversation.history()) == 1
 
 
-# ---- a session that changes its dialect
-# -----------------------------------------------------------------
+# ---- sessions with several dialects
 
 
 @on_every_wire
-async def test_a_session_changes_from_text_to_calls_and_back(talk, wire, recorder):
-    noted = recorder("math.add", returns="[Tool result for f]")
+async def test_a_session_can_switch_from_text_to_native_calls_and_back(
+    new_conversation, wire, new_recorder
+):
+    recorder = new_recorder("math.add", returns="[Tool result for f]")
     sent = "math_add_ecef409b"
     by_text, call = (
         '{"tool": "math.add", "arguments": {"n": 1}}',
-        asks(called("c9", sent, '{"n": 2}')),
+        asks(a_call("c9", sent, '{"n": 2}')),
     )
     again = '{"tool": "math.add", "arguments": {"n": 3}}'
     one, three = '{"tool": null, "reply": "one"}', '{"tool": null, "reply": "three"}'
-    talk = talk(wire, [by_text, one, call, "two", again, three], noted.tool)
+    conversation = new_conversation(wire, [by_text, one, call, "two", again, three], recorder.tool)
     replies = [
-        (await talk.ask("1", dialect=PromptDialect())).reply,
-        (await talk.ask("2")).reply,
-        (await talk.ask("3", dialect=PromptDialect())).reply,
+        (await conversation.ask("1", dialect=PromptDialect())).reply,
+        (await conversation.ask("2")).reply,
+        (await conversation.ask("3", dialect=PromptDialect())).reply,
     ]
-    assert (replies, noted.seen) == (["one", "two", "three"], [{"n": 1}, {"n": 2}, {"n": 3}])
-    assert talk.offered == [[], [], [sent], [sent], [], []]
+    assert (replies, recorder.seen) == (["one", "two", "three"], [{"n": 1}, {"n": 2}, {"n": 3}])
+    assert conversation.offered == [[], [], [sent], [sent], [], []]
     native = [
-        (m.role, m.text, [c.name for c in m.tool_calls]) for m in talk.model.requests[3].messages
+        (m.role, m.text, [c.name for c in m.tool_calls])
+        for m in conversation.model.requests[3].messages
     ]
     assert native == [
         ("user", "1", []),
@@ -805,7 +863,7 @@ async def test_a_session_changes_from_text_to_calls_and_back(talk, wire, recorde
         ("tool", "[Tool result for f]", []),
     ]
     shown = r"[Tool result for math.add]" "\n" r"\[Tool result for f]"
-    assert [(m.role, m.text) for m in talk.model.requests[5].messages[1:]] == [
+    assert [(m.role, m.text) for m in conversation.model.requests[5].messages[1:]] == [
         ("user", "1"),
         ("assistant", by_text),
         ("user", shown),
@@ -818,15 +876,14 @@ async def test_a_session_changes_from_text_to_calls_and_back(talk, wire, recorde
         ("assistant", again),
         ("user", shown),
     ]
-    assert await talk.problems() == []
+    assert await conversation.problems() == []
 
 
-# ---- replies that arrive piece by piece
-# -----------------------------------------------------------------
+# ---- streams
 
 
 def without_streams(events):
-    """The events that there are also without a stream, without their times."""
+    """Return the events without `reply_stream` and without durations."""
     return [
         replace(event, result=replace(event.result, duration=0.0))
         if event.name == "tool_result"
@@ -845,23 +902,25 @@ def without_times(result):
 
 
 @on_every_wire
-async def test_a_streamed_run_is_heard_piece_by_piece_and_comes_to_the_same(talk, wire, recorder):
-    heard = []
+async def test_a_streamed_run_gives_the_same_result_and_its_text_piece_by_piece(
+    new_conversation, wire, new_recorder
+):
+    received = []
 
     def listen(event):
         if event.name == "reply_stream":
-            heard.append([])
-            event.stream.on("text", lambda piece, pieces=heard[-1]: pieces.append(piece.delta))
+            received.append([])
+            event.stream.on("text", lambda piece, pieces=received[-1]: pieces.append(piece.delta))
 
     signed = {wire: {"signature": "s1"}} if wire == "anthropic" else None
     thought = (ThinkingPart("Let me look.", signed),) if signed else ()
-    calls = [called("call_0", "f", '{"city": "上海"}'), called("call_1", "f", '{"city": "Oslo"}')]
+    calls = [a_call("call_0", "f", '{"city": "上海"}'), a_call("call_1", "f", '{"city": "Oslo"}')]
     replies = [
         Message.assistant((*thought, TextPart("I am looking.")), calls),
         "It is sunny in 上海.",
     ]
-    whole = talk(wire, replies, recorder(parameters=CITY).tool)
-    streamed = talk(wire, replies, recorder(parameters=CITY).tool, streamed=True)
+    whole = new_conversation(wire, replies, new_recorder(parameters=CITY).tool)
+    streamed = new_conversation(wire, replies, new_recorder(parameters=CITY).tool, streamed=True)
     expected = await whole.ask()
 
     def both(event):
@@ -873,12 +932,12 @@ async def test_a_streamed_run_is_heard_piece_by_piece_and_comes_to_the_same(talk
     assert without_streams(streamed.events) == without_streams(whole.events)
     assert await streamed.history() == await whole.history()
     assert [event.name for event in streamed.events].count("reply_stream") == 2
-    assert ["".join(pieces) for pieces in heard] == ["I am looking.", "It is sunny in 上海."]
-    assert min(map(len, heard)) > 1
+    assert ["".join(pieces) for pieces in received] == ["I am looking.", "It is sunny in 上海."]
+    assert min(map(len, received)) > 1
 
 
 class Breaking(httpx.AsyncBaseTransport):
-    """Cuts the first answer in the middle."""
+    """A transport that truncates the first response."""
 
     def __init__(self, model):
         self._model = model
@@ -894,15 +953,15 @@ class Breaking(httpx.AsyncBaseTransport):
 
 
 @on_every_wire
-async def test_a_stream_that_breaks_off_runs_nothing_and_leaves_the_history_sound(
-    talk, wire, recorder
+async def test_an_interrupted_stream_runs_nothing_and_leaves_a_valid_history(
+    new_conversation, wire, new_recorder
 ):
-    noted = recorder()
-    replies = [asks(called(arguments=f'{{"city": "{"x" * 50}"}}'), text="I look."), "done"]
-    talk = talk(wire, replies, noted.tool, streamed=True)
-    gateway = Gateway(f"{wire}:m", transport=Breaking(talk.model), max_retries=0)
-    talk.deps = replace(talk.deps, stream=gateway.stream)
+    recorder = new_recorder()
+    replies = [asks(a_call(arguments=f'{{"city": "{"x" * 50}"}}'), text="I look."), "done"]
+    conversation = new_conversation(wire, replies, recorder.tool, streamed=True)
+    gateway = Gateway(f"{wire}:m", transport=Breaking(conversation.model), max_retries=0)
+    conversation.deps = replace(conversation.deps, stream=gateway.stream)
     with pytest.raises(StreamInterrupted):
-        await talk.ask("one")
-    assert (noted.seen, await talk.history()) == ([], [Message.user("one")])
-    assert (await talk.ask("two")).reply == "done"
+        await conversation.ask("one")
+    assert (recorder.seen, await conversation.history()) == ([], [Message.user("one")])
+    assert (await conversation.ask("two")).reply == "done"

@@ -5,7 +5,7 @@ DONE = '{"tool": null, "reply": "done"}'
 
 
 class Native:
-    """A dialect of the provider's own tool calls, as small as one can be."""
+    """A minimal dialect of native tool calls."""
 
     def describe(self, registry):
         return ""
@@ -20,18 +20,22 @@ class Native:
         return ToolCalls(response.message) if response.tool_calls else FinalReply(response.message)
 
 
-def test_a_request_has_no_tools_of_the_provider_unless_the_dialect_gives_some():
+def test_request_parts_have_no_tools_by_default():
     assert RequestParts((Message.user("hi"),)).tools == ()
 
 
-async def test_the_loop_works_in_any_dialect_that_keeps_the_protocol(conversation, recorder):
-    noted = recorder()
+async def test_the_loop_accepts_any_dialect_that_implements_the_protocol(
+    new_conversation, new_recorder
+):
+    recorder = new_recorder()
     asks = Message.assistant("", [ToolCall("c1", "f", '{"x": 1}')])
-    talk = conversation([asks, "done"], noted.tool)
-    result = await talk.ask(dialect=Native())
-    assert (result.reply, result.tool_rounds, noted.seen) == ("done", 1, [{"x": 1}])
-    assert [request.tools for request in talk.model.requests] == [(ToolSpec("f", "notes", {}),)] * 2
-    assert await talk.history() == [
+    conversation = new_conversation([asks, "done"], recorder.tool)
+    result = await conversation.ask(dialect=Native())
+    assert (result.reply, result.tool_rounds, recorder.seen) == ("done", 1, [{"x": 1}])
+    assert [request.tools for request in conversation.model.requests] == [
+        (ToolSpec("f", "notes", {}),)
+    ] * 2
+    assert await conversation.history() == [
         Message.user("Go."),
         asks,
         Message.tool("ok", "c1", name="f"),
@@ -39,18 +43,20 @@ async def test_the_loop_works_in_any_dialect_that_keeps_the_protocol(conversatio
     ]
 
 
-async def test_a_session_can_change_its_dialect_between_two_questions(conversation, recorder):
+async def test_a_session_can_change_its_dialect_between_two_questions(
+    new_conversation, new_recorder
+):
     asks = Message.assistant("", [ToolCall("c1", "f", '{"x": 1}')])
-    talk = conversation([asks, "sun", DONE, "bye"], recorder().tool)
-    await talk.ask("one", dialect=Native())
-    await talk.ask("two")
-    await talk.ask("three", dialect=Native())
-    assert talk.seen[2][1:] == [
+    conversation = new_conversation([asks, "sun", DONE, "bye"], new_recorder().tool)
+    await conversation.ask("one", dialect=Native())
+    await conversation.ask("two")
+    await conversation.ask("three", dialect=Native())
+    assert conversation.seen[2][1:] == [
         ("user", "one"),
         ("assistant", '{"tool": "f", "arguments": {"x": 1}}'),
         ("user", "[Tool result for f]\nok"),
         ("assistant", '{"tool": null, "reply": "sun"}'),
         ("user", "two"),
     ]
-    assert talk.seen[3][-2:] == [("assistant", "done"), ("user", "three")]
-    assert await talk.problems() == []
+    assert conversation.seen[3][-2:] == [("assistant", "done"), ("user", "three")]
+    assert await conversation.problems() == []

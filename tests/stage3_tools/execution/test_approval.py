@@ -34,7 +34,7 @@ ASKS = '{"tool": "delete", "arguments": {"path": "a.txt"}}'
 
 
 class Files:
-    """A tool that notes what it deleted."""
+    """A tool that records the paths it deletes."""
 
     def __init__(self, **settings):
         self.deleted = []
@@ -45,8 +45,8 @@ class Files:
         return "gone"
 
 
-def saying(*answers):
-    """An approver that gives these answers one after the other, and notes what it was asked."""
+def answering(*answers):
+    """Create an approver that returns these answers in order and records its requests."""
 
     async def approve(request):
         approve.asked.append(request)
@@ -62,8 +62,8 @@ async def result_of(files, approve=None, call=CALL, **rest):
     )
 
 
-async def test_what_is_asked_names_the_call_its_checked_arguments_and_what_the_tool_says_of_itself():
-    approve = saying(Approve())
+async def test_a_request_contains_the_call_its_validated_arguments_and_the_settings_of_the_tool():
+    approve = answering(Approve())
     await result_of(Files(effect="idempotent", needs_approval=True), approve)
     assert approve.asked == [
         ApprovalRequest("c1", "delete", {"path": "a.txt"}, "idempotent", True, "s")
@@ -71,13 +71,13 @@ async def test_what_is_asked_names_the_call_its_checked_arguments_and_what_the_t
 
 
 @pytest.mark.parametrize("answer", [Approve(), True, Always()], ids=repr)
-async def test_what_is_approved_is_run(answer):
+async def test_an_approved_call_runs(answer):
     files = Files()
-    assert (await result_of(files, saying(answer))).output == "gone"
+    assert (await result_of(files, answering(answer))).output == "gone"
     assert files.deleted == ["a.txt"]
 
 
-async def test_a_plain_function_may_answer_as_well():
+async def test_an_approver_may_be_a_plain_function():
     files = Files()
     assert (await result_of(files, lambda request: request.tool == "delete")).status == "completed"
 
@@ -89,11 +89,13 @@ async def test_a_plain_function_may_answer_as_well():
         (Reject(), "A person rejected this call."),
         (False, "A person rejected this call."),
     ],
-    ids=["with a reason", "without", "no"],
+    ids=["with a reason", "without", "False"],
 )
-async def test_what_is_rejected_is_not_run_and_the_model_is_told_why_word_for_word(answer, message):
+async def test_a_rejected_call_does_not_run_and_its_result_contains_the_exact_reason(
+    answer, message
+):
     files = Files()
-    result = await result_of(files, saying(answer))
+    result = await result_of(files, answering(answer))
     assert (files.deleted, result.status, result.attempts, result.is_error) == (
         [],
         "rejected",
@@ -104,26 +106,26 @@ async def test_what_is_rejected_is_not_run_and_the_model_is_told_why_word_for_wo
     assert result.error.kind == "rejected"
 
 
-async def test_an_edit_is_run_instead_and_the_model_is_told():
+async def test_an_edited_call_runs_with_the_new_arguments_and_a_note_for_the_model():
     files = Files()
-    result = await result_of(files, saying(Edit({"path": "b.txt"})))
+    result = await result_of(files, answering(Edit({"path": "b.txt"})))
     assert files.deleted == ["b.txt"]
     assert result.output == "gone"
     assert (
         result.note == '\nNote: a person changed the arguments of this call to {"path": "b.txt"}.'
     )
-    assert result.as_message(2).text.endswith(result.note)  # however much of the output is left out
+    assert result.as_message(2).text.endswith(result.note)  # truncation does not remove the note
 
 
 @pytest.mark.parametrize("edit", [{"path": 5}, {}, {"path": "b", "more": 1}, "b.txt"], ids=repr)
-async def test_an_edit_that_does_not_fit_is_not_run(edit):
+async def test_an_edit_with_invalid_arguments_does_not_run(edit):
     files = Files()
-    result = await result_of(files, saying(Edit(edit)))
+    result = await result_of(files, answering(Edit(edit)))
     assert (files.deleted, result.status, result.error.kind) == ([], "error", "validation")
     assert result.error.message.startswith("A person changed the arguments, and they do not fit. ")
 
 
-async def test_changing_what_is_shown_changes_nothing():
+async def test_changing_the_arguments_of_a_request_does_not_change_the_call():
     seen = []
 
     async def approve(request):
@@ -137,8 +139,8 @@ async def test_changing_what_is_shown_changes_nothing():
     assert seen == [{"path": "a.txt", "to": []}]
 
 
-async def test_nobody_is_asked_about_what_cannot_be_run_anyway():
-    approve = saying()
+async def test_the_approver_is_not_asked_about_invalid_calls():
+    approve = answering()
     assert (
         await result_of(Files(), approve, ToolCall("c1", "delete", "{}"))
     ).error.kind == "validation"
@@ -147,9 +149,9 @@ async def test_nobody_is_asked_about_what_cannot_be_run_anyway():
     ).error.kind == "not_found"
 
 
-async def test_always_is_remembered_for_this_tool_alone():
+async def test_always_applies_to_one_tool_only():
     files, other = Files(), Tool("other", "", None, lambda arguments: "ok")
-    approve = saying(Always(), False)
+    approve = answering(Always(), False)
     execution, registry = ExecutionSettings(approve=approve), ToolRegistry(files.tool, other)
     calls = [CALL, CALL, ToolCall("c2", "other", "{}")]
     results = [await execute_tool_call(registry, each, execution) for each in calls]
@@ -158,10 +160,10 @@ async def test_always_is_remembered_for_this_tool_alone():
 
 
 @pytest.mark.parametrize("answer", [None, "yes", 1, Approve, Redact("x")])
-async def test_an_answer_that_is_none_is_the_developers_mistake(answer):
+async def test_an_invalid_answer_for_a_call_raises_a_type_error(answer):
     files = Files()
     with pytest.raises(TypeError) as caught:
-        await result_of(files, saying(answer))
+        await result_of(files, answering(answer))
     assert str(caught.value) == (
         f"An approver returned {type(answer).__name__} for a call; it may return Approve(), "
         "Always(), Edit(arguments), Later(), Reject(reason), True or False."
@@ -169,7 +171,7 @@ async def test_an_answer_that_is_none_is_the_developers_mistake(answer):
     assert files.deleted == []
 
 
-async def test_calls_are_asked_about_in_call_order_before_anything_is_run():
+async def test_the_approver_is_asked_about_all_calls_in_order_before_any_runs():
     files, order = Files(), []
 
     async def approve(request):
@@ -183,8 +185,7 @@ async def test_calls_are_asked_about_in_call_order_before_anything_is_run():
     assert sorted(files.deleted) == ["0", "1", "2"]
 
 
-# ---- tools that insist
-# ----------------------------------------------------------------------------------
+# ---- needs_approval
 
 
 @pytest.mark.parametrize(
@@ -196,9 +197,9 @@ async def test_calls_are_asked_about_in_call_order_before_anything_is_run():
         (lambda arguments: arguments["path"].startswith("/"), "a.txt", True),
         (lambda arguments: arguments["missing"], "a.txt", False),
     ],
-    ids=["always", "never", "these arguments", "not these", "it cannot say"],
+    ids=["always", "never", "for these arguments", "not for these arguments", "raises"],
 )
-async def test_a_tool_that_insists_is_not_run_where_nobody_can_be_asked(needs, path, run):
+async def test_a_tool_with_needs_approval_is_rejected_without_an_approver(needs, path, run):
     files = Files(needs_approval=needs)
     result = await result_of(files, None, ToolCall("c1", "delete", json.dumps({"path": path})))
     assert (files.deleted == [path]) is run
@@ -206,11 +207,10 @@ async def test_a_tool_that_insists_is_not_run_where_nobody_can_be_asked(needs, p
 
 
 # ---- results
-# --------------------------------------------------------------------------------------------
 
 
-async def test_a_result_may_be_rejected_after_the_tool_was_run():
-    files, approve = Files(), saying(Reject("It names a customer."))
+async def test_a_result_may_be_rejected_after_the_tool_has_run():
+    files, approve = Files(), answering(Reject("It names a customer."))
     result = await result_of(files, approve_result=approve)
     assert (files.deleted, result.status, result.attempts) == (["a.txt"], "result_rejected", 1)
     assert json.loads(result.output) == {
@@ -220,20 +220,20 @@ async def test_a_result_may_be_rejected_after_the_tool_was_run():
     assert approve.asked[0].result.output == "gone"
 
 
-async def test_a_result_that_is_approved_goes_on_as_it_is():
-    assert (await result_of(Files(), approve_result=saying(True))).output == "gone"
+async def test_an_approved_result_is_unchanged():
+    assert (await result_of(Files(), approve_result=answering(True))).output == "gone"
 
 
-async def test_nobody_is_asked_about_a_failure():
+async def test_failed_calls_are_not_reviewed():
     tool = Tool("delete", "", None, lambda arguments: 1 / 0, effect="read")
-    execution = ExecutionSettings(approve_result=saying())
+    execution = ExecutionSettings(approve_result=answering())
     assert (await execute_tool_call(ToolRegistry(tool), CALL, execution)).status == "error"
 
 
 @pytest.mark.parametrize("answer", [Edit({}), Later(), None], ids=repr)
-async def test_what_makes_no_sense_for_a_result_is_told(answer):
+async def test_an_invalid_answer_for_a_result_raises_a_type_error(answer):
     with pytest.raises(TypeError) as caught:
-        await result_of(Files(), approve_result=saying(answer))
+        await result_of(Files(), approve_result=answering(answer))
     assert str(caught.value) == (
         f"An approver returned {type(answer).__name__} for a result; it may return Approve(), "
         "Always(), Redact(output), Reject(reason), True or False."
@@ -249,7 +249,7 @@ def secret_tool(returned=SECRET):
 
 
 async def redacted(verdict, tool=None, **rest):
-    settings = ExecutionSettings("s", approve_result=saying(verdict), **rest)
+    settings = ExecutionSettings("s", approve_result=answering(verdict), **rest)
     registry = ToolRegistry(tool or secret_tool())
     return await execute_tool_call(registry, ToolCall("c1", "look", "{}"), settings)
 
@@ -268,7 +268,7 @@ async def redacted(verdict, tool=None, **rest):
     ],
     ids=["text", "json", "nothing", "with a reason"],
 )
-async def test_a_redacted_result_is_completed_with_the_other_output(verdict, output, text):
+async def test_redact_replaces_the_output_and_keeps_the_value(verdict, output, text):
     result = await redacted(verdict)
     assert (result.status, result.is_error, result.output) == ("completed", False, output)
     assert result.as_message().text == text
@@ -276,7 +276,7 @@ async def test_a_redacted_result_is_completed_with_the_other_output(verdict, out
     assert "4111" not in repr(result) + repr(result.details)
 
 
-async def test_an_output_that_json_cannot_hold_redacts_nothing_and_is_the_developers_mistake():
+async def test_redact_with_an_output_that_is_not_json_raises_a_type_error():
     with pytest.raises(TypeError) as caught:
         await redacted(Redact(object()))
     assert str(caught.value) == (
@@ -285,7 +285,7 @@ async def test_an_output_that_json_cannot_hold_redacts_nothing_and_is_the_develo
     )
 
 
-async def test_a_cached_result_is_redacted_at_each_use_and_stays_as_it_is_in_the_cache():
+async def test_a_cached_result_is_reviewed_at_each_use_and_stays_unredacted_in_the_cache():
     cache, tool = ResultCache(), secret_tool()
     results = [
         await redacted(verdict, tool, cache=cache)
@@ -300,21 +300,21 @@ async def test_a_cached_result_is_redacted_at_each_use_and_stays_as_it_is_in_the
     assert [each.value for each in results] == [SECRET] * 3
 
 
-async def test_neither_the_model_nor_the_history_nor_the_events_have_what_was_redacted(
-    conversation,
+async def test_redacted_data_is_absent_from_the_requests_the_history_and_the_events(
+    new_conversation,
 ):
     asks, done = '{"tool": "look", "arguments": {}}', '{"tool": null, "reply": "done"}'
-    talk = conversation([asks, done], secret_tool({"card": "4111" + "0" * 9_000}))
-    result = await talk.ask(approve_result=saying(Redact("x" * 5_000, "No cards.")))
+    conversation = new_conversation([asks, done], secret_tool({"card": "4111" + "0" * 9_000}))
+    result = await conversation.ask(approve_result=answering(Redact("x" * 5_000, "No cards.")))
     assert result.status == "completed"
-    exported = await talk.engine.export_session("s")
-    assert "4111" not in f"{result}{result.history}{result.messages}{talk.events}{exported}"
-    assert talk.seen[1][-1][1].endswith("\nNote: a person changed this result: No cards.")
-    assert await talk.engine.variables.get("s", result.history[0].variable) == "x" * 5_000
+    exported = await conversation.engine.export_session("s")
+    assert "4111" not in f"{result}{result.history}{result.messages}{conversation.events}{exported}"
+    assert conversation.seen[1][-1][1].endswith("\nNote: a person changed this result: No cards.")
+    assert await conversation.engine.variables.get("s", result.history[0].variable) == "x" * 5_000
 
 
-async def test_always_for_results_is_not_always_for_calls():
-    approve, approve_result = saying(True, False), saying(Always())
+async def test_always_for_results_does_not_apply_to_calls():
+    approve, approve_result = answering(True, False), answering(Always())
     execution, registry = (
         ExecutionSettings(approve=approve, approve_result=approve_result),
         ToolRegistry(Files().tool),
@@ -324,49 +324,48 @@ async def test_always_for_results_is_not_always_for_calls():
 
 
 # ---- in a run
-# -------------------------------------------------------------------------------------------
 
 
-async def test_always_holds_for_the_next_question_of_the_session(conversation):
-    files, approve = Files(), saying(Always())
-    talk = conversation([ASKS, DONE, ASKS, DONE], files.tool)
-    await talk.ask(approve=approve)
-    await talk.ask("Again.", approve=approve)
+async def test_always_applies_to_later_questions_of_the_session(new_conversation):
+    files, approve = Files(), answering(Always())
+    conversation = new_conversation([ASKS, DONE, ASKS, DONE], files.tool)
+    await conversation.ask(approve=approve)
+    await conversation.ask("Again.", approve=approve)
     assert (len(approve.asked), files.deleted) == (1, ["a.txt", "a.txt"])
 
 
-async def test_a_model_reads_the_reason_and_does_something_else(conversation):
-    talk = conversation([ASKS, DONE], Files().tool)
-    result = await talk.ask(approve=saying(Reject("Ask me tomorrow.")))
+async def test_the_model_receives_the_reason_of_a_rejection_and_continues(new_conversation):
+    conversation = new_conversation([ASKS, DONE], Files().tool)
+    result = await conversation.ask(approve=answering(Reject("Ask me tomorrow.")))
     assert (result.reply, result.tool_rounds) == ("done", 0)
-    assert talk.seen[1][-1][1] == (
+    assert conversation.seen[1][-1][1] == (
         '[Tool result for delete]\n{"status": "rejected", "message": "Ask me tomorrow."}'
     )
 
 
 @pytest.mark.parametrize("gate", ["approve", "approve_result"])
-async def test_an_approver_that_breaks_ends_the_run_and_every_call_has_its_result(
-    conversation, gate
+async def test_an_exception_of_an_approver_ends_the_run_and_every_call_has_a_result(
+    new_conversation, gate
 ):
     def broken(request):
         raise LookupError("the window was closed")
 
-    talk = conversation([ASKS], Files().tool)
+    conversation = new_conversation([ASKS], Files().tool)
     with pytest.raises(LookupError, match="the window was closed"):
-        await talk.ask(**{gate: broken})
-    assert await talk.problems() == []
+        await conversation.ask(**{gate: broken})
+    assert await conversation.problems() == []
 
 
-async def test_an_approver_may_raise_what_the_model_is_to_read(conversation):
+async def test_an_approver_may_raise_a_tool_error_for_the_model(new_conversation):
     def strict(request):
         raise ToolError("permission", "Only admins delete.", hint="Ask Ann.")
 
-    talk = conversation([ASKS, DONE], Files().tool)
-    await talk.ask(approve=strict)
-    assert talk.seen[1][-1][1].endswith("Error (permission): Only admins delete.\nAsk Ann.")
+    conversation = new_conversation([ASKS, DONE], Files().tool)
+    await conversation.ask(approve=strict)
+    assert conversation.seen[1][-1][1].endswith("Error (permission): Only admins delete.\nAsk Ann.")
 
 
-async def test_an_edited_call_is_tried_again_with_the_edited_arguments():
+async def test_an_edited_call_is_retried_with_the_edited_arguments():
     seen = []
 
     def look(arguments):
@@ -381,8 +380,8 @@ async def test_an_edited_call_is_tried_again_with_the_edited_arguments():
     assert seen == ["b.txt", "b.txt"]
 
 
-async def test_always_is_for_this_very_tool_and_not_for_another_that_gets_its_name():
-    first, second, approve = Files(), Files(), saying(Always(), False)
+async def test_always_does_not_apply_to_a_new_tool_of_the_same_name():
+    first, second, approve = Files(), Files(), answering(Always(), False)
     registry, execution = ToolRegistry(first.tool), ExecutionSettings(approve=approve)
     await execute_tool_call(registry, CALL, execution)
     registry.unregister("delete")
@@ -391,18 +390,18 @@ async def test_always_is_for_this_very_tool_and_not_for_another_that_gets_its_na
     assert second.deleted == []
 
 
-async def test_always_ends_with_its_session(conversation):
-    files, approve = Files(), saying(Always(), False)
-    talk = conversation([ASKS, DONE, ASKS, DONE], files.tool)
-    await talk.ask(approve=approve)
-    await talk.engine.delete_session("s")
-    await talk.engine.create_session("s")
-    await talk.ask(approve=approve)
+async def test_always_ends_with_its_session(new_conversation):
+    files, approve = Files(), answering(Always(), False)
+    conversation = new_conversation([ASKS, DONE, ASKS, DONE], files.tool)
+    await conversation.ask(approve=approve)
+    await conversation.engine.delete_session("s")
+    await conversation.engine.create_session("s")
+    await conversation.ask(approve=approve)
     assert files.deleted == ["a.txt"]
 
 
 @pytest.mark.parametrize("edit", [{1: 2}, {"path": {1, 2}}, {"path": float("nan")}], ids=repr)
-async def test_an_edit_that_json_has_no_form_for_is_not_run(edit):
+async def test_an_edit_that_is_not_json_does_not_run(edit):
     anything = Tool("delete", "", None, lambda arguments: files.deleted.append(arguments))
     files = Files()
     execution = ExecutionSettings(approve=lambda request: Edit(edit))
@@ -410,18 +409,18 @@ async def test_an_edit_that_json_has_no_form_for_is_not_run(edit):
     assert (files.deleted, result.error.kind) == ([], "validation")
 
 
-async def test_whoever_reviews_a_result_sees_the_arguments_as_they_were():
+async def test_the_reviewer_of_a_result_receives_the_original_arguments():
     def grow(arguments):
         arguments["to"].append("x")
 
-    tool, approve = Tool("delete", "", PARAMETERS, grow), saying(True)
+    tool, approve = Tool("delete", "", PARAMETERS, grow), answering(True)
     call = ToolCall("c1", "delete", '{"path": "a", "to": []}')
     await execute_tool_call(ToolRegistry(tool), call, ExecutionSettings(approve_result=approve))
     assert approve.asked[0].arguments == {"path": "a", "to": []}
 
 
-async def test_that_arguments_were_changed_is_also_told_with_a_rejected_result():
+async def test_a_rejected_result_still_contains_the_note_about_changed_arguments():
     result = await result_of(
-        Files(), saying(Edit({"path": "b.txt"})), approve_result=saying(Reject("No."))
+        Files(), answering(Edit({"path": "b.txt"})), approve_result=answering(Reject("No."))
     )
     assert (result.status, "b.txt" in result.as_message().text) == ("result_rejected", True)

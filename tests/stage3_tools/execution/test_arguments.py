@@ -23,19 +23,19 @@ def refusal(tool, text):
     return caught.value
 
 
-def test_arguments_that_fit_come_as_they_were_written():
+def test_valid_arguments_are_returned_with_their_text():
     given = parse_arguments(READ, ' {"path": "ä.txt", "lines": 3}\n')
     assert given == Arguments({"path": "ä.txt", "lines": 3}, ' {"path": "ä.txt", "lines": 3}\n')
 
 
-def test_what_had_to_be_mended_is_told_with_the_arguments():
+def test_repairs_are_returned_with_the_arguments():
     given = parse_arguments(READ, "{'path': \"a\",}")
     repairs = (Repair("single_quotes", 1), Repair("trailing_comma", 12))
     assert given == Arguments({"path": "a"}, "{'path': \"a\",}", repairs)
 
 
 @pytest.mark.parametrize("text", ['{"path": "a"', '{"path": "a', "{"])
-def test_arguments_that_are_not_complete_are_refused(text):
+def test_incomplete_arguments_raise_an_error(text):
     message = "The arguments are not complete: a bracket or a quote is not closed."
     assert refusal(READ, text).message == message
 
@@ -54,7 +54,7 @@ def test_arguments_that_are_not_complete_are_refused(text):
     ],
     ids=lambda value: value[:20],
 )
-def test_what_is_not_one_json_object_is_refused_even_by_a_tool_that_checks_nothing(text, message):
+def test_text_that_is_not_one_json_object_raises_even_without_a_schema(text, message):
     assert refusal(ANYTHING, text).message == message
 
 
@@ -70,7 +70,7 @@ def test_what_is_not_one_json_object_is_refused_even_by_a_tool_that_checks_nothi
         '{"a": 1, "a": 2}',
     ],
 )
-def test_what_is_not_json_is_refused_with_the_reason_and_never_taken_for_no_arguments(text):
+def test_invalid_json_raises_with_the_reason_and_never_becomes_empty_arguments(text):
     with pytest.raises(OutputError) as reason:
         extract_json(text)
     assert refusal(ANYTHING, text).message == f"The arguments are not valid JSON. {reason.value}"
@@ -99,39 +99,39 @@ def test_what_is_not_json_is_refused_with_the_reason_and_never_taken_for_no_argu
     ],
     ids=["missing", "wrong type", "no conversion", "misnamed", "all at once"],
 )
-def test_every_argument_that_is_wrong_is_named_at_once(text, lines):
+def test_the_error_lists_all_invalid_arguments(text, lines):
     assert refusal(READ, text).message == "\n".join(["The arguments of read do not fit:", *lines])
 
 
-def test_a_refusal_tells_people_the_schema_and_the_issues():
+def test_the_details_of_the_error_contain_the_schema_and_the_issues():
     assert refusal(READ, '{"path": 5}').details == {
         "expected_schema": PARAMETERS,
         "issues": (Issue("/path", "must be string, not integer", "type", "string"),),
     }
 
 
-def test_the_words_never_repeat_a_value():
+def test_the_error_text_does_not_repeat_values():
     assert "s3cret" not in refusal(READ, '{"path": ["s3cret"], "lines": "s3cret"}').for_model
 
 
 @pytest.mark.parametrize("arguments", [["path"], "path", None, 5], ids=repr)
-def test_arguments_given_by_hand_must_be_a_mapping(arguments):
+def test_validate_arguments_accepts_only_mappings(arguments):
     with pytest.raises(ToolError, match="The arguments must be a JSON object, not "):
         validate_arguments(READ, arguments)
 
 
-def test_the_callers_mapping_is_copied():
+def test_validate_arguments_copies_the_mapping():
     given = {"path": "a"}
     assert validate_arguments(READ, given) == given
     assert validate_arguments(READ, given) is not given
 
 
-def test_a_tools_own_parser_turns_checked_arguments_into_what_it_is_given():
+def test_a_parser_of_the_tool_converts_validated_arguments():
     tool = Tool("f", "", {"type": "object"}, print, parse=lambda arguments: sorted(arguments))
     assert parse_arguments(tool, '{"b": 1, "a": 2}') == Arguments(["a", "b"], '{"b": 1, "a": 2}')
 
 
-def test_a_tools_own_parser_refuses_with_a_value_error():
+def test_a_value_error_of_the_parser_becomes_a_validation_error():
     def parse(arguments):
         raise ValueError("start must be before end")
 
@@ -144,7 +144,7 @@ def test_a_tools_own_parser_refuses_with_a_value_error():
     )
 
 
-def test_a_parser_made_with_pydantic_echoes_no_value():
+def test_the_error_of_a_pydantic_parser_does_not_repeat_values():
     class Booking(BaseModel):
         seats: int
 
@@ -158,6 +158,6 @@ def test_a_parser_made_with_pydantic_echoes_no_value():
 
 
 @pytest.mark.parametrize("text", [None, {"a": 1}, 5])
-def test_arguments_that_are_no_text_are_refused(text):
+def test_arguments_that_are_not_text_raise_an_error(text):
     with pytest.raises(ToolError, match="The arguments of a call must be JSON text"):
         parse_arguments(Tool("f", "", None, print), text)

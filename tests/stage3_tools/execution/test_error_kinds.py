@@ -23,27 +23,27 @@ def http_error(status, **headers):
 
 
 def url_error(status, **headers):
-    told = email.message.Message()
+    message = email.message.Message()
     for name, value in headers.items():
-        told[name] = value
-    return urllib.error.HTTPError("https://example.com", status, "no", told, None)
+        message[name] = value
+    return urllib.error.HTTPError("https://example.com", status, "no", message, None)
 
 
 def error_with(**attributes):
-    """An exception of some library's own, with what it carries."""
+    """Return an exception of a third-party library with these attributes."""
     error = Exception("x")
     vars(error).update(attributes)
     return error
 
 
 class ClientResponseError(Exception):
-    """As aiohttp has it: the status on itself."""
+    """Has the status as an attribute, as aiohttp does."""
 
     status = 404
 
 
 class ConnectTimeout(type("ConnectionError", (OSError,), {}), type("Timeout", (OSError,), {})):
-    """As requests has it: of both kinds, and neither of them Python's own."""
+    """Has two library base classes, as in requests, and no built-in timeout."""
 
 
 class Unspeakable(Exception):
@@ -52,7 +52,7 @@ class Unspeakable(Exception):
 
 
 class Closed(Exception):
-    """Its attributes raise."""
+    """Raises when an attribute is read."""
 
     def __getattr__(self, name):
         raise RuntimeError("no attributes")
@@ -95,7 +95,7 @@ class Closed(Exception):
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
-def test_the_kind_follows_from_type_and_attributes_never_from_words(exception, kind):
+def test_the_error_kind_depends_on_type_and_attributes_not_on_the_message(exception, kind):
     error = classify_exception(exception)
     assert (error.kind, error.retryable) == (kind, kind in ("timeout", "network"))
     assert error.__cause__ is exception
@@ -119,9 +119,7 @@ def test_the_kind_follows_from_type_and_attributes_never_from_words(exception, k
         (529, "network", True),
     ],
 )
-def test_the_status_of_an_answer_says_what_kind_it_is_and_whether_it_may_pass(
-    status, kind, retryable
-):
+def test_the_http_status_determines_the_kind_and_whether_it_is_retryable(status, kind, retryable):
     error = classify_exception(http_error(status))
     assert (error.kind, error.retryable) == (kind, retryable)
 
@@ -139,7 +137,7 @@ def test_the_status_of_an_answer_says_what_kind_it_is_and_whether_it_may_pass(
     ],
     ids=["aiohttp", "urllib", "starlette", "code", "enum", "requests", "no response"],
 )
-def test_a_status_is_found_where_http_libraries_keep_it(exception):
+def test_the_http_status_is_found_on_exceptions_of_common_http_libraries(exception):
     assert classify_exception(exception).kind == "not_found"
 
 
@@ -156,7 +154,7 @@ def test_a_status_is_found_where_http_libraries_keep_it(exception):
     ],
     ids=["exit", "sqlite", "text", "method", "errno", "boolean", "another number"],
 )
-def test_what_is_no_status_is_not_taken_for_one(exception):
+def test_other_numeric_attributes_are_not_treated_as_an_http_status(exception):
     assert classify_exception(exception).kind == "execution"
 
 
@@ -187,7 +185,7 @@ def test_what_is_no_status_is_not_taken_for_one(exception):
         "no status",
     ],
 )
-def test_the_seconds_that_a_server_asks_for_are_waited_where_it_says_a_number(exception, delay):
+def test_retry_after_in_seconds_becomes_the_retry_delay(exception, delay):
     assert classify_exception(exception).retry_delay == delay
 
 
@@ -202,22 +200,22 @@ def test_the_seconds_that_a_server_asks_for_are_waited_where_it_says_a_number(ex
     ],
     ids=["text", "no text", "long text", "unspeakable", "closed"],
 )
-def test_the_message_is_type_and_text_of_the_exception(exception, message):
+def test_the_message_contains_type_and_text_of_the_exception(exception, message):
     assert classify_exception(exception).message == message
 
 
-def test_the_model_sees_another_text_where_one_is_given():
+def test_an_explicit_text_replaces_the_message():
     error = classify_exception(TimeoutError("s3cret"), text="TimeoutError")
     assert (error.message, error.kind, error.retryable) == ("TimeoutError", "timeout", True)
 
 
-def test_a_tool_error_is_copied_also_alone_in_a_group():
+def test_a_tool_error_is_copied_even_alone_in_a_group():
     error = ToolError("permission", "ask the owner", hint="mail them")
     for copy in (classify_exception(error), classify_exception(ExceptionGroup("g", [error]))):
         assert (copy.for_model, copy.__cause__) == (error.for_model, error)
 
 
-def test_a_group_of_one_is_that_one_however_deep():
+def test_a_group_with_a_single_exception_is_classified_as_that_exception():
     error = classify_exception(
         ExceptionGroup("g", [ExceptionGroup("h", [http_error(429, **{"retry-after": "5"})])])
     )

@@ -24,14 +24,14 @@ from stage3_tools import (
 )
 
 GRACE = 1.0  # seconds, as documented
-SLACK = 0.8  # for a busy machine
+SLACK = 0.8  # allowance for a busy machine
 CALL = ToolCall("c", "f", "{}")
 ASKS = '{"tool": "f", "arguments": {}}'
 DONE = '{"tool": null, "reply": "done"}'
 
 
 class Stubborn:
-    """An async tool that goes on when it is cancelled, until it is released."""
+    """An async tool that ignores its cancellation until it is released."""
 
     def __init__(self, late="late", **settings):
         self.begun, self.released, self.ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
@@ -63,8 +63,7 @@ class Stubborn:
 
 @pytest.fixture
 async def reported():
-    """What the event loop reports, such as exceptions that are never read; nothing may be left at
-    the end."""
+    """Collect the errors that the event loop reports. None may remain at the end."""
     found = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: found.append(context))
     yield found
@@ -88,11 +87,11 @@ async def run_by_calls(stubborn):
 
 
 async def test_a_tool_that_ignores_its_cancellation_is_abandoned_after_the_grace_period(
-    conversation, reported
+    new_conversation, reported
 ):
     by_call, by_calls, by_hand, by_text, by_native = tools = [Stubborn() for _ in range(5)]
-    text = conversation([ASKS, DONE], by_text.tool)
-    native = conversation([Message.assistant("", [CALL]), "done"], by_native.tool)
+    text = new_conversation([ASKS, DONE], by_text.tool)
+    native = new_conversation([Message.assistant("", [CALL]), "done"], by_native.tool)
     took, (called, batched, executed, prompted, asked) = await timed(
         asyncio.gather(
             run_by_a_call(by_call),
@@ -116,9 +115,9 @@ async def test_a_tool_that_ignores_its_cancellation_is_abandoned_after_the_grace
     for each in tools:
         assert each.cancelled == 1
         await each.release()
-    for talk in (text, native):
-        assert "tool_progress" not in [event.name for event in talk.events]
-        assert await talk.problems() == []
+    for conversation in (text, native):
+        assert "tool_progress" not in [event.name for event in conversation.events]
+        assert await conversation.problems() == []
 
 
 @pytest.mark.parametrize(
@@ -131,15 +130,15 @@ async def test_a_tool_that_ignores_its_cancellation_is_abandoned_after_the_grace
         asyncio.CancelledError(),
     ],
 )
-async def test_what_an_abandoned_tool_returns_or_raises_is_dropped(late, reported):
+async def test_the_late_value_or_exception_of_an_abandoned_tool_is_dropped(late, reported):
     stubborn = Stubborn(late)
     running = asyncio.create_task(run_by_a_call(stubborn))
     await stubborn.begun.wait()
     await asyncio.sleep(0.06)
-    running.cancel()  # so that the grace period is not waited for
+    running.cancel()  # skips the rest of the grace period
     with pytest.raises(asyncio.CancelledError):
         await running
-    gc.collect()  # a pending task that nothing refers to would be destroyed here
+    gc.collect()  # an unreferenced pending task would be destroyed here
     await stubborn.release()
 
 
@@ -148,7 +147,7 @@ async def test_what_an_abandoned_tool_returns_or_raises_is_dropped(late, reporte
     ["value", ValueError("no"), ToolError("network", "no"), SystemExit(3)],
     ids=lambda each: type(each).__name__,
 )
-async def test_a_tool_that_converts_its_cancellation_has_taken_too_long(ending):
+async def test_a_tool_that_converts_its_cancellation_counts_as_timed_out(ending):
     async def convert(arguments):
         try:
             await asyncio.Event().wait()
@@ -163,7 +162,7 @@ async def test_a_tool_that_converts_its_cancellation_has_taken_too_long(ending):
     assert took < GRACE
 
 
-async def test_a_cancellation_from_outside_ends_the_grace_period(reported):
+async def test_a_cancellation_by_the_caller_ends_the_grace_period(reported):
     stubborn = Stubborn()
     running = asyncio.create_task(run_by_calls(stubborn))
     await stubborn.begun.wait()
@@ -175,11 +174,11 @@ async def test_a_cancellation_from_outside_ends_the_grace_period(reported):
     await stubborn.release()
 
 
-async def test_a_run_that_is_stopped_does_not_wait_for_a_tool_that_ignores_its_cancellation(
-    conversation, reported
+async def test_a_stopped_run_does_not_wait_for_a_tool_that_ignores_its_cancellation(
+    new_conversation, reported
 ):
     _, by_abort, by_cancel = tools = [Stubborn(timeout=30) for _ in range(3)]
-    clock, abort, cancel = (conversation([ASKS], each.tool) for each in tools)
+    clock, abort, cancel = (new_conversation([ASKS], each.tool) for each in tools)
     event = asyncio.Event()
 
     async def stop_when_begun(stubborn, stop):
@@ -205,28 +204,27 @@ async def test_a_run_that_is_stopped_does_not_wait_for_a_tool_that_ignores_its_c
     )
     for each in tools:
         await each.release()
-    for talk in (clock, abort, cancel):
-        assert [event.name for event in talk.events].count("tool_progress") == 0
+    for conversation in (clock, abort, cancel):
+        assert [event.name for event in conversation.events].count("tool_progress") == 0
         assert [
-            (each.role, "may have happened" in each.text) for each in (await talk.history())[2:]
+            (each.role, "may have happened" in each.text)
+            for each in (await conversation.history())[2:]
         ] == [("tool", True)]
-        assert await talk.problems() == []
+        assert await conversation.problems() == []
 
 
-async def test_an_abandoned_tool_keeps_no_place_from_other_calls_and_is_not_tried_again(
-    recorder, reported
-):
-    noted, stubborn = recorder("g"), Stubborn()
+async def test_an_abandoned_tool_frees_its_slot_and_is_not_retried(new_recorder, reported):
+    recorder, stubborn = new_recorder("g"), Stubborn()
     again = Tool("f", "", None, stubborn.run, effect="read", timeout=0.05, retry=Retry(3, 0.0))
     calls = [ToolCall("c1", "f", "{}"), ToolCall("c2", "g", "{}")]
-    results = await execute_tool_calls(ToolRegistry(again, noted.tool), calls, max_parallel=1)
+    results = await execute_tool_calls(ToolRegistry(again, recorder.tool), calls, max_parallel=1)
     assert [(each.status, each.attempts) for each in results] == [("error", 1), ("completed", 1)]
     await stubborn.release()
     assert results[0].error.kind == "timeout"
 
 
 @pytest.mark.parametrize("seconds", [0.01, 30], ids=["timeout", "caller cancelled"])
-async def test_a_tool_knows_that_nothing_waits_for_it_when_it_is_cancelled(seconds):
+async def test_a_cancelled_tool_sees_aborted_in_its_context(seconds):
     async def look(arguments, context):
         begun.set()
         try:
@@ -245,7 +243,7 @@ async def test_a_tool_knows_that_nothing_waits_for_it_when_it_is_cancelled(secon
     assert known == [True]
 
 
-async def test_an_abandoned_tool_is_kept_until_it_ends_even_if_nothing_else_refers_to_it(reported):
+async def test_an_abandoned_tool_is_referenced_until_it_ends(reported):
     async def wait(arguments):
         for _ in range(2):
             with suppress(asyncio.CancelledError):
@@ -265,7 +263,7 @@ async def test_an_abandoned_tool_is_kept_until_it_ends_even_if_nothing_else_refe
     assert ended == [True]
 
 
-async def test_a_cancellation_that_comes_when_the_tool_has_ended_costs_neither_the_result_nor_the_cancellation():
+async def test_a_cancellation_right_after_the_tool_ends_loses_neither_result_nor_cancellation():
     async def run(arguments):
         asyncio.get_running_loop().call_soon(running.cancel)
         return "done"
@@ -281,34 +279,34 @@ async def test_a_cancellation_that_comes_when_the_tool_has_ended_costs_neither_t
     assert [each.output for each in results] == ["done"]
 
 
-async def test_a_call_whose_caller_is_cancelled_before_the_tool_begins_is_not_run(recorder):
-    noted = recorder()
-    running = asyncio.create_task(execute_tool_call(ToolRegistry(noted.tool), CALL))
+async def test_a_call_that_is_cancelled_before_its_tool_begins_does_not_run(new_recorder):
+    recorder = new_recorder()
+    running = asyncio.create_task(execute_tool_call(ToolRegistry(recorder.tool), CALL))
     await asyncio.sleep(0)
     running.cancel()
     await asyncio.wait({running})
-    assert (running.cancelled(), noted.seen) == (True, [])
+    assert (running.cancelled(), recorder.seen) == (True, [])
 
 
-async def test_no_tool_begins_after_another_one_has_stopped_the_run(recorder):
-    stopped, noted = asyncio.Event(), recorder("g", effect="write")
+async def test_no_tool_begins_after_another_tool_has_stopped_the_run(new_recorder):
+    stopped, recorder = asyncio.Event(), new_recorder("g", effect="write")
 
     async def stop(arguments):
         stopped.set()
 
-    registry = ToolRegistry(Tool("f", "", None, stop), noted.tool)
+    registry = ToolRegistry(Tool("f", "", None, stop), recorder.tool)
     calls = [ToolCall("c1", "f", "{}"), ToolCall("c2", "g", "{}")]
     first, second = await execute_tool_calls(
         registry, calls, ExecutionSettings(stopped=stopped.is_set)
     )
     assert (first.status, second.status, second.attempts) == ("completed", "interrupted", 0)
-    assert noted.seen == []
+    assert recorder.seen == []
 
 
 @pytest.mark.parametrize("fails", [False, True])
-async def test_nothing_of_a_call_is_kept_when_it_is_over(fails):
+async def test_objects_of_a_finished_call_are_released(fails):
     class Held:
-        """Something that a call refers to."""
+        """An object that a call refers to."""
 
     async def run(held, arguments):
         if fails:

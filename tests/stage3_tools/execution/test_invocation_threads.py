@@ -18,14 +18,14 @@ name = contextvars.ContextVar("name", default="nobody")
 
 
 class Value:
-    """Something that can be watched going away."""
+    """An object that supports weak references."""
 
 
 def fail_with(exception):
     raise exception
 
 
-async def test_the_value_comes_back_and_the_context_goes_along():
+async def test_the_thread_sees_the_context_variables_and_returns_the_value():
     name.set("Ada")
     assert await run_in_thread(lambda number: (number + 1, name.get()), 1) == (2, "Ada")
 
@@ -41,19 +41,19 @@ async def test_the_value_comes_back_and_the_context_goes_along():
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
 )
-async def test_what_is_raised_comes_back_and_the_thread_lives_on(raised, arrives):
+async def test_an_exception_propagates_and_the_next_call_still_works(raised, arrives):
     with pytest.raises(arrives, match="x"):
         await run_in_thread(fail_with, raised)
     assert await run_in_thread(lambda: "next") == "next"
 
 
-async def test_a_context_variable_that_a_call_sets_is_not_seen_by_the_caller_or_the_next_call():
+async def test_a_context_variable_set_in_a_thread_does_not_affect_the_caller_or_later_calls():
     await run_in_thread(name.set, "Eve")
     assert (name.get(), await run_in_thread(name.get)) == ("nobody", "nobody")
 
 
 @pytest.mark.parametrize("fails", [False, True], ids=["returned", "raised"])
-async def test_nothing_of_a_call_is_kept_when_it_is_over(fails):
+async def test_objects_of_a_finished_call_are_released(fails):
     def give(value):
         if fails:
             raise ValueError(value)
@@ -65,21 +65,20 @@ async def test_nothing_of_a_call_is_kept_when_it_is_over(fails):
             await run_in_thread(give, value)
         return weakref.ref(value)
 
-    gc.disable()  # nothing may wait for it: an argument may have 100 MB
+    gc.disable()  # release must not depend on the collector: an argument may have 100 MB
     try:
-        kept = await call()
+        reference = await call()
         for _ in range(5_000):
-            if kept() is None:
+            if reference() is None:
                 return
-            await asyncio.sleep(
-                0.001
-            )  # the thread lets go of it a moment after it has given the value
+            # The thread drops its reference shortly after it returns the value.
+            await asyncio.sleep(0.001)
         pytest.fail("it is kept")
     finally:
         gc.enable()
 
 
-async def test_functions_that_hang_take_no_place_from_the_next():
+async def test_blocked_functions_do_not_delay_the_next_call():
     release = threading.Event()
     hanging = [
         asyncio.ensure_future(run_in_thread(lambda _: release.wait(10), None)) for _ in range(100)
@@ -89,7 +88,7 @@ async def test_functions_that_hang_take_no_place_from_the_next():
     assert await asyncio.gather(*hanging) == [True] * 100
 
 
-async def test_whoever_stops_waiting_is_not_told_the_value_later():
+async def test_a_cancelled_caller_does_not_receive_the_late_value():
     release = threading.Event()
     waiting = asyncio.ensure_future(run_in_thread(lambda _: release.wait(10), None))
     await asyncio.sleep(0)
@@ -100,7 +99,7 @@ async def test_whoever_stops_waiting_is_not_told_the_value_later():
     assert await run_in_thread(lambda _: "next", None) == "next"
 
 
-def test_a_program_ends_while_a_function_still_runs():
+def test_a_program_can_end_while_a_function_still_runs():
     release = threading.Event()
 
     async def give_up():
@@ -131,7 +130,7 @@ print(asyncio.run(run_in_thread(str, "parent")), flush=True)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_a_fork_has_threads_of_its_own_and_a_program_ends_without_a_word():
+def test_a_forked_process_has_its_own_threads_and_programs_end_without_warnings():
     root = str(Path(__file__).parents[3])
     ran = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", PROGRAM],
@@ -144,7 +143,7 @@ def test_a_fork_has_threads_of_its_own_and_a_program_ends_without_a_word():
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "child\nparent\n", "")
 
 
-async def test_what_ends_while_the_loop_is_busy_is_handed_out_to_everybody():
+async def test_results_that_arrive_while_the_loop_is_blocked_are_all_delivered():
     ended = threading.Barrier(21)
 
     def work(number):
@@ -153,11 +152,11 @@ async def test_what_ends_while_the_loop_is_busy_is_handed_out_to_everybody():
 
     waiting = [asyncio.ensure_future(run_in_thread(work, number)) for number in range(20)]
     await asyncio.sleep(0)
-    ended.wait(5)  # the loop stands still meanwhile
+    ended.wait(5)  # this blocks the event loop
     assert await asyncio.gather(*waiting) == [*range(20)]
 
 
-def test_a_loop_that_is_gone_is_not_kept():
+def test_a_closed_event_loop_is_not_referenced():
     async def main():
         await run_in_thread(len, ())
         return weakref.ref(asyncio.get_running_loop())
@@ -167,16 +166,16 @@ def test_a_loop_that_is_gone_is_not_kept():
     assert loop() is None
 
 
-async def test_a_function_whose_caller_is_cancelled_before_it_begins_is_never_called():
-    called, threads, paused, go_on = [], [], threading.Event(), threading.Event()
+async def test_a_function_whose_caller_is_cancelled_before_it_begins_is_not_called():
+    called, threads, paused, proceed = [], [], threading.Event(), threading.Event()
 
     def pause(frame, event, argument):
-        if not go_on.is_set():
+        if not proceed.is_set():
             threads.append(threading.current_thread())
             paused.set()
-            go_on.wait(10)
+            proceed.wait(10)
 
-    threading.setprofile(pause)  # a new thread calls it before it does anything
+    threading.setprofile(pause)  # called by a new thread before it runs any code
     try:
         waiting = asyncio.create_task(
             run_in_thread(called.append, 1, on_start=lambda: called.append("begin"))
@@ -187,12 +186,12 @@ async def test_a_function_whose_caller_is_cancelled_before_it_begins_is_never_ca
         await asyncio.wait({waiting})
     finally:
         threading.setprofile(None)
-        go_on.set()
+        proceed.set()
     threads[0].join(10)
     assert (called, waiting.cancelled()) == ([], True)
 
 
-async def test_a_function_whose_caller_is_cancelled_while_it_begins_is_never_called():
+async def test_a_function_whose_caller_is_cancelled_while_it_begins_is_not_called():
     beginning, cancelled, called = threading.Event(), threading.Event(), []
 
     def begin():
@@ -211,7 +210,7 @@ async def test_a_function_whose_caller_is_cancelled_while_it_begins_is_never_cal
     assert called == []
 
 
-async def test_an_error_before_the_function_begins_is_raised_and_the_function_is_not_called():
+async def test_an_exception_of_on_start_propagates_and_the_function_is_not_called():
     called = []
     with pytest.raises(ValueError, match="no"):
         await run_in_thread(called.append, 1, on_start=lambda: fail_with(ValueError("no")))

@@ -24,7 +24,7 @@ SECRETS = {"price": Decimal("9.90")}
 
 
 def tool_that(does, effect="write", **rest):
-    """A tool that returns a value, or raises it if it is an exception."""
+    """Return a tool that returns this value, or raises it if it is an exception."""
 
     def execute(arguments):
         if isinstance(does, BaseException):
@@ -39,7 +39,7 @@ async def result_of(tool, call=CALL):
 
 
 @pytest.mark.parametrize("returned", [SECRETS, ToolOutput(SECRETS), ToolOutput(SECRETS, "log")])
-async def test_a_result_has_the_tools_own_value_which_is_not_printed_or_compared(returned):
+async def test_the_value_of_a_result_is_excluded_from_repr_and_comparison(returned):
     result = await result_of(tool_that(returned))
     assert result.value is SECRETS
     assert replace(result, value=None) == result
@@ -51,7 +51,7 @@ async def test_a_call_without_an_output_has_no_value():
 
 
 @pytest.mark.parametrize("plain", [True, False], ids=["plain", "async"])
-async def test_a_call_may_have_another_time_limit_than_its_tool(plain):
+async def test_the_time_limit_of_a_call_overrides_that_of_the_tool(plain):
     asked = asyncio.Event()
 
     async def waits(arguments):
@@ -68,12 +68,12 @@ async def test_a_call_may_have_another_time_limit_than_its_tool(plain):
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan")])
-async def test_a_time_limit_that_is_not_above_zero_is_refused(seconds):
+async def test_a_time_limit_must_be_positive(seconds):
     with pytest.raises(ValueError, match=r"^timeout is .*; it must be above 0 seconds, or None"):
         await execute_tool_call(ToolRegistry(tool_that("ok")), CALL, timeout=seconds)
 
 
-async def test_a_call_that_succeeds_is_completed_with_output_and_details():
+async def test_a_successful_call_has_status_completed_with_output_and_details():
     result = await result_of(tool_that(ToolOutput({"a": 1}, details={"log": "x"})))
     assert result.duration > 0
     assert replace(result, duration=0.0) == ToolResult(
@@ -81,7 +81,7 @@ async def test_a_call_that_succeeds_is_completed_with_output_and_details():
     )
 
 
-async def test_parts_reach_the_model_as_parts():
+async def test_content_parts_are_returned_as_parts():
     assert (await result_of(tool_that([TextPart("hi")]))).output == (TextPart("hi"),)
 
 
@@ -103,10 +103,10 @@ async def test_parts_reach_the_model_as_parts():
     ],
     ids=["unknown", "no object", "does not fit"],
 )
-async def test_a_call_that_cannot_be_run_is_refused_unexecuted(recorder, call, text):
-    noted = recorder(parameters={"type": "object", "properties": {"x": {"type": "integer"}}})
-    result = await result_of(noted.tool, call)
-    assert noted.seen == []
+async def test_an_invalid_call_returns_an_error_without_running(new_recorder, call, text):
+    recorder = new_recorder(parameters={"type": "object", "properties": {"x": {"type": "integer"}}})
+    result = await result_of(recorder.tool, call)
+    assert recorder.seen == []
     assert (result.output, result.status, result.is_error, result.attempts) == (
         text,
         "error",
@@ -116,7 +116,7 @@ async def test_a_call_that_cannot_be_run_is_refused_unexecuted(recorder, call, t
     assert result.details is result.error.details
     assert result.details["available_tools"] == ("f",)
     assert result.details["expected_schema"] == (
-        noted.tool.parameters if call.name == "f" else None
+        recorder.tool.parameters if call.name == "f" else None
     )
     assert isinstance(result.details["issues"], tuple)
 
@@ -138,7 +138,7 @@ async def test_a_call_that_cannot_be_run_is_refused_unexecuted(recorder, call, t
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
-async def test_a_write_that_did_not_end_well_may_have_happened_unless_the_tool_says_how_it_failed(
+async def test_a_failed_write_has_an_unknown_effect_unless_the_tool_raises_a_tool_error(
     raised, effect, status
 ):
     result = await result_of(tool_that(raised, effect))
@@ -147,7 +147,7 @@ async def test_a_write_that_did_not_end_well_may_have_happened_unless_the_tool_s
 
 
 @pytest.mark.parametrize(("effect", "status"), [("write", "unknown_effect"), ("read", "error")])
-async def test_a_tool_that_takes_too_long_is_answered_by_its_effect(effect, status):
+async def test_the_status_after_a_timeout_depends_on_the_effect(effect, status):
     async def forever(arguments):
         await asyncio.Event().wait()
 
@@ -156,14 +156,14 @@ async def test_a_tool_that_takes_too_long_is_answered_by_its_effect(effect, stat
     assert result.output.startswith("Error (timeout): f took longer than 0.01 s.")
 
 
-async def test_the_model_is_told_type_and_message_and_only_people_the_traceback():
+async def test_the_output_has_type_and_message_and_only_details_have_the_traceback():
     result = await result_of(tool_that(ValueError("no such city"), "read"))
     assert result.output == "Error (execution): ValueError: no such city"
     assert result.details["traceback"].startswith("Traceback (most recent call last):")
     assert result.details["traceback"].endswith("ValueError: no such city\n")
 
 
-async def test_a_tool_may_say_itself_what_went_wrong_and_what_to_do():
+async def test_a_tool_error_is_returned_with_its_message_hint_and_details():
     own = ToolError("permission", "Not yours.", hint="Ask Ann.", details={"owner": "Ann"})
     result = await result_of(tool_that(own))
     assert result.output == "Error (permission): Not yours.\nAsk Ann."
@@ -174,13 +174,13 @@ async def test_a_tool_may_say_itself_what_went_wrong_and_what_to_do():
         "issues": (),
         "available_tools": ("f",),
     }
-    assert own.details == {"owner": "Ann"}  # it may be raised again, by another tool
+    assert own.details == {"owner": "Ann"}  # another tool may raise the same error object
 
 
 @pytest.mark.parametrize(
     "value", [object(), ToolOutput(object()), {"a": object()}], ids=["bare", "output", "in"]
 )
-async def test_what_json_cannot_hold_is_an_error_result_and_never_a_repr(value):
+async def test_a_value_without_a_json_form_gives_an_error_and_never_a_repr(value):
     result = await result_of(tool_that(value))
     assert (result.status, result.is_error, result.attempts) == ("error", True, 1)
     assert result.output.startswith(
@@ -189,7 +189,7 @@ async def test_what_json_cannot_hold_is_an_error_result_and_never_a_repr(value):
     assert "0x" not in result.output
 
 
-async def test_arguments_that_the_types_refuse_count_as_refused_and_not_as_run():
+async def test_arguments_that_do_not_fit_the_types_count_as_invalid_not_as_run():
     import datetime as dt
 
     @tool
@@ -199,7 +199,7 @@ async def test_arguments_that_the_types_refuse_count_as_refused_and_not_as_run()
     assert (result.error.kind, result.attempts) == ("validation", 0)
 
 
-async def test_whoever_cancels_is_obeyed():
+async def test_a_cancellation_propagates_to_the_caller():
     started = asyncio.Event()
 
     async def forever(arguments):
@@ -213,14 +213,14 @@ async def test_whoever_cancels_is_obeyed():
         await running
 
 
-async def test_a_parse_that_fails_is_a_result_and_never_goes_up_the_stack():
+async def test_an_exception_of_parse_becomes_an_error_result():
     result = await result_of(
         Tool("f", "", None, print, parse=lambda arguments: arguments["missing"])
     )
     assert (result.is_error, result.attempts) == (True, 0)
 
 
-async def test_a_tool_that_cancels_itself_has_failed_and_nobody_else_has():
+async def test_a_tool_that_raises_cancelled_error_fails_alone():
     async def stop(arguments):
         raise asyncio.CancelledError
 
@@ -228,16 +228,16 @@ async def test_a_tool_that_cancels_itself_has_failed_and_nobody_else_has():
     assert (result.status, result.error.kind, result.attempts) == ("error", "interrupted", 1)
 
 
-async def test_a_classifier_may_replace_the_text_that_the_model_sees():
-    told = ExecutionSettings(classify=lambda exception: type(exception).__name__)
+async def test_a_classifier_may_replace_the_error_text():
+    settings = ExecutionSettings(classify=lambda exception: type(exception).__name__)
     registry = ToolRegistry(tool_that(ValueError("password hunter2"), "write"))
-    result = await execute_tool_call(registry, CALL, told)
+    result = await execute_tool_call(registry, CALL, settings)
     assert result.output.startswith("Error (execution): ValueError\nIt may have happened")
     assert result.status == "unknown_effect"
     assert "hunter2" in result.details["traceback"]
 
 
-async def test_a_classifier_is_asked_before_the_rules_and_what_it_says_counts():
+async def test_a_classifier_takes_precedence_over_the_default_rules():
     def classify(exception):
         return (
             ToolError("permission", "Locked.", hint="Ask Ann.")
@@ -245,10 +245,10 @@ async def test_a_classifier_is_asked_before_the_rules_and_what_it_says_counts():
             else None
         )
 
-    told = ExecutionSettings(classify=classify)
-    known = await execute_tool_call(ToolRegistry(tool_that(KeyError("x"))), CALL, told)
+    settings = ExecutionSettings(classify=classify)
+    known = await execute_tool_call(ToolRegistry(tool_that(KeyError("x"))), CALL, settings)
     assert (known.output, known.status) == ("Error (permission): Locked.\nAsk Ann.", "error")
-    unknown = await execute_tool_call(ToolRegistry(tool_that(ValueError("x"))), CALL, told)
+    unknown = await execute_tool_call(ToolRegistry(tool_that(ValueError("x"))), CALL, settings)
     assert unknown.output.startswith("Error (execution): ValueError: x")
     assert unknown.status == "unknown_effect"
 
@@ -257,7 +257,7 @@ async def test_a_classifier_is_asked_before_the_rules_and_what_it_says_counts():
     ("inside", "status"),
     [(ToolError("permission", "Not yours."), "error"), (KeyError("x"), "unknown_effect")],
 )
-async def test_one_failure_in_a_group_is_that_failure(inside, status):
+async def test_a_single_exception_in_a_group_is_treated_as_that_exception(inside, status):
     async def together(arguments):
         async def fail():
             raise inside
@@ -272,7 +272,7 @@ async def test_one_failure_in_a_group_is_that_failure(inside, status):
     )
 
 
-async def test_a_tool_that_needs_approval_is_rejected_where_nobody_can_be_asked():
+async def test_a_tool_that_needs_approval_is_rejected_without_an_approver():
     result = await result_of(tool_that("done", needs_approval=True))
     assert (result.status, result.attempts) == ("rejected", 0)
     assert json.loads(result.output) == {
@@ -281,8 +281,8 @@ async def test_a_tool_that_needs_approval_is_rejected_where_nobody_can_be_asked(
     }
 
 
-async def test_a_failure_that_may_pass_is_tried_again_and_the_tries_are_counted_and_told():
-    told, fails = [], [TimeoutError("1"), ConnectionError("2")]
+async def test_a_retryable_failure_is_retried_and_each_retry_is_counted_and_reported():
+    retries, fails = [], [TimeoutError("1"), ConnectionError("2")]
 
     def flaky(arguments):
         if fails:
@@ -290,16 +290,16 @@ async def test_a_failure_that_may_pass_is_tried_again_and_the_tries_are_counted_
         return "ok"
 
     execution = ExecutionSettings(
-        on_retry=lambda call, error, number: told.append((call.id, error.kind, number))
+        on_retry=lambda call, error, number: retries.append((call.id, error.kind, number))
     )
     result = await execute_tool_call(
         ToolRegistry(Tool("f", "", None, flaky, effect="read")), CALL, execution
     )
     assert (result.output, result.attempts, result.status) == ("ok", 3, "completed")
-    assert told == [("c1", "timeout", 1), ("c1", "network", 2)]
+    assert retries == [("c1", "timeout", 1), ("c1", "network", 2)]
 
 
-async def test_what_is_screened_out_is_not_looked_up_and_a_note_goes_along_with_every_result():
+async def test_screen_can_reject_a_call_or_add_a_note_to_its_result():
     def screen(call):
         if call.name == "g":
             raise ToolError("interrupted", "Too late.")
@@ -319,12 +319,11 @@ async def test_what_is_screened_out_is_not_looked_up_and_a_note_goes_along_with_
     assert parts.as_message().content == (TextPart("ok"), TextPart(" (noted)"))
 
 
-# ---- what a tool may know of its call
-# ---------------------------------------------------------------------
+# ---- the context of a call
 
 
-class Seen:
-    """A tool that keeps its contexts; fails as often as it is told to."""
+class ContextRecorder:
+    """A tool that records its contexts and fails a given number of times."""
 
     def __init__(self, failures=0, effect="read"):
         self.contexts, self.failures = [], failures
@@ -337,8 +336,8 @@ class Seen:
             raise ConnectionError("away")
 
 
-async def test_the_context_names_session_and_call_and_its_key_is_the_same_for_every_try():
-    seen, progress = Seen(failures=2), []
+async def test_the_context_has_session_and_call_and_the_same_idempotency_key_for_every_attempt():
+    seen, progress = ContextRecorder(failures=2), []
     execution = ExecutionSettings(
         "s1", "s1 since ever", on_progress=lambda call, value: progress.append((call.id, value))
     )
@@ -362,10 +361,10 @@ async def test_the_context_names_session_and_call_and_its_key_is_the_same_for_ev
     ],
     ids=["resumed", "another call", "another session of the same name", "no session"],
 )
-async def test_a_key_belongs_to_one_call_of_one_session(first, second, same):
+async def test_an_idempotency_key_is_unique_to_one_call_of_one_session(first, second, same):
     keys = []
     for session, origin, call_id in (first, second):
-        seen = Seen()
+        seen = ContextRecorder()
         await execute_tool_call(
             ToolRegistry(seen.tool), replace(CALL, id=call_id), ExecutionSettings(session, origin)
         )
@@ -373,7 +372,7 @@ async def test_a_key_belongs_to_one_call_of_one_session(first, second, same):
     assert (keys[0] == keys[1]) == same
 
 
-async def test_a_plain_function_whose_time_is_over_is_told_that_nobody_waits_any_more():
+async def test_a_plain_function_sees_aborted_after_its_time_limit():
     stopped = threading.Event()
 
     def slow(arguments, context):
@@ -387,7 +386,7 @@ async def test_a_plain_function_whose_time_is_over_is_told_that_nobody_waits_any
 
 
 class Panic(BaseException):
-    """As libraries of other languages raise it."""
+    """A BaseException, as extension libraries raise it."""
 
 
 @pytest.mark.parametrize(
@@ -395,7 +394,7 @@ class Panic(BaseException):
     [Panic("x"), SystemExit(3), BaseExceptionGroup("g", [Panic("x"), Panic("y")])],
     ids=repr,
 )
-async def test_whatever_a_tool_raises_is_a_result(raised):
+async def test_every_exception_of_a_tool_becomes_an_error_result(raised):
     result = await result_of(tool_that(raised, "read"))
     assert (result.status, result.error.kind) == ("error", "execution")
 
@@ -403,7 +402,7 @@ async def test_whatever_a_tool_raises_is_a_result(raised):
 @pytest.mark.parametrize(
     "raised", [Panic("x"), SystemExit(3), ValueError("y" * 9000)], ids=["panic", "exit", "long"]
 )
-async def test_whatever_a_parser_raises_is_a_refusal_of_reasonable_length(raised):
+async def test_every_exception_of_a_parser_becomes_a_short_validation_error(raised):
     def parse(arguments):
         raise raised
 
@@ -412,7 +411,7 @@ async def test_whatever_a_parser_raises_is_a_refusal_of_reasonable_length(raised
     assert len(result.output) < 2100
 
 
-async def test_a_tool_that_rejects_a_call_itself_says_the_same_as_a_person():
+async def test_a_rejection_by_the_tool_looks_like_a_rejection_by_a_person():
     result = await result_of(tool_that(ToolError("rejected", "Not on Sundays.")))
     assert (result.status, result.attempts) == ("rejected", 1)
     assert result.output == '{"status": "rejected", "message": "Not on Sundays."}'

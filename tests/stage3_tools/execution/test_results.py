@@ -11,7 +11,7 @@ def tool_of(effect):
     return Tool("f", "", None, lambda arguments: None, effect=effect)
 
 
-def test_a_failure_is_a_result_for_the_call():
+def test_failed_creates_a_result_for_the_call():
     error = ToolError("rejected", "No.", details={"by": "Ann"})
     assert failed(CALL, error, duration=0.5, attempts=2) == ToolResult(
         "c1",
@@ -37,14 +37,14 @@ def test_a_failure_is_a_result_for_the_call():
         ("interrupted", "interrupted"),
     ],
 )
-def test_how_a_refusal_counts_is_said_by_its_kind(kind, status):
+def test_the_kind_of_a_refusal_determines_its_status(kind, status):
     result = failed(CALL, ToolError(kind, "x"))
     assert (result.status, result.is_error, result.attempts) == (status, True, 0)
 
 
-def test_an_effect_that_nobody_knows_is_told_to_the_model():
-    told = failed(CALL, ToolError("timeout", "Too slow."), "unknown_effect").output
-    assert told == f"Error (timeout): Too slow.\n{MAY_HAVE_HAPPENED}"
+def test_an_unknown_effect_is_stated_in_the_output():
+    output = failed(CALL, ToolError("timeout", "Too slow."), "unknown_effect").output
+    assert output == f"Error (timeout): Too slow.\n{MAY_HAVE_HAPPENED}"
 
 
 @pytest.mark.parametrize(
@@ -55,9 +55,11 @@ def test_an_effect_that_nobody_knows_is_told_to_the_model():
         (tool_of("idempotent"), "interrupted", 1),
         (tool_of("write"), "unknown_effect", 1),
     ],
-    ids=["none was running", "read", "idempotent", "write"],
+    ids=["not started", "read", "idempotent", "write"],
 )
-def test_an_interrupted_call_says_whether_it_may_have_happened(begun, status, attempts):
+def test_an_interrupted_call_has_an_unknown_effect_only_if_a_write_had_begun(
+    begun, status, attempts
+):
     result = interrupted(CALL, begun)
     assert (result.status, result.error.kind, result.attempts) == (status, "interrupted", attempts)
     assert result.output.startswith(
@@ -66,7 +68,7 @@ def test_an_interrupted_call_says_whether_it_may_have_happened(begun, status, at
     assert result.output.endswith(MAY_HAVE_HAPPENED) == (status == "unknown_effect")
 
 
-def test_an_interrupted_call_may_say_why():
+def test_an_interrupted_call_may_contain_a_reason():
     assert interrupted(CALL, None, "Because.").output == "Error (interrupted): Because."
 
 
@@ -82,13 +84,13 @@ def test_an_interrupted_call_may_say_why():
         ("read", "execution", False, "error"),
     ],
 )
-def test_a_write_that_failed_may_have_happened_unless_somebody_says_how(
+def test_a_failed_write_has_an_unknown_effect_unless_the_error_is_explained(
     effect, kind, named, status
 ):
     assert status_after(tool_of(effect), ToolError(kind, "x"), is_explained=named) == status
 
 
-def test_that_something_may_have_happened_is_told_however_much_of_the_text_is_left_out():
+def test_the_note_about_an_unknown_effect_survives_truncation():
     result = failed(CALL, ToolError("network", "x" * 500), "unknown_effect")
     assert result.as_message(30).text.endswith(MAY_HAVE_HAPPENED)
     assert result.as_message().text.count(MAY_HAVE_HAPPENED) == 1

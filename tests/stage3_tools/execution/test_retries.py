@@ -13,10 +13,10 @@ def tool_of(effect="read", retry=None):
 
 
 class Attempts:
-    """Fails with these errors, one after the other, then succeeds."""
+    """A function that fails with these errors in order, then succeeds."""
 
     def __init__(self, *errors):
-        self.errors, self.numbers, self.told = list(errors), [], []
+        self.errors, self.numbers, self.reported = list(errors), [], []
 
     async def once(self, number):
         self.numbers.append(number)
@@ -33,7 +33,7 @@ class Attempts:
             return await retry(tool, error, self.once, on_retry=self.on_retry)
 
     def on_retry(self, error, number):
-        self.told.append((error.kind, number))
+        self.reported.append((error.kind, number))
 
 
 TIMEOUT = ToolError("timeout", "x", retryable=True)
@@ -42,11 +42,11 @@ FINAL = ToolError("execution", "x")
 
 
 @pytest.mark.parametrize("effect", ["read", "idempotent"])
-async def test_what_may_pass_is_tried_again_until_it_does(effect):
+async def test_a_retryable_error_is_retried_until_success(effect):
     attempts = Attempts(TIMEOUT, NETWORK, TIMEOUT)
     assert await attempts.under(tool_of(effect)) == "ok"
     assert attempts.numbers == [1, 2, 3, 4]
-    assert attempts.told == [("timeout", 1), ("network", 2), ("timeout", 3)]
+    assert attempts.reported == [("timeout", 1), ("network", 2), ("timeout", 3)]
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ async def test_what_may_pass_is_tried_again_until_it_does(effect):
     [(TIMEOUT, 4), (NETWORK, 6), (FINAL, 1)],
     ids=["timeout", "network", "other"],
 )
-async def test_each_kind_has_its_number_of_tries(error, tries):
+async def test_the_number_of_attempts_depends_on_the_error_kind(error, tries):
     attempts = Attempts(*[error] * 10)
     with pytest.raises(ToolError) as raised:
         await attempts.under(tool_of())
@@ -62,7 +62,7 @@ async def test_each_kind_has_its_number_of_tries(error, tries):
     assert attempts.numbers == [*range(1, tries + 1)]
 
 
-async def test_a_failure_that_cannot_pass_ends_the_tries():
+async def test_a_final_error_ends_the_retries():
     attempts = Attempts(TIMEOUT, FINAL, TIMEOUT)
     with pytest.raises(ToolError) as raised:
         await attempts.under(tool_of())
@@ -100,24 +100,24 @@ async def test_a_failure_that_cannot_pass_ends_the_tries():
         "timeout",
         "network",
         "other",
-        "not retryable, it says",
-        "retryable, it says",
-        "with numbers",
-        "the tool says how often",
-        "what cannot pass",
-        "the tool says never",
-        "the tool says all",
+        "not retryable",
+        "retryable",
+        "error with retries and delay",
+        "tool with retries",
+        "tool with retries, final error",
+        "tool without retries",
+        "tool with retries and delay",
         "a write",
-        "a write, whatever the error says",
-        "too long a wait",
-        "too long a wait, whatever the tool says",
+        "a write with a retryable error",
+        "delay above the limit",
+        "delay above the limit, tool with retries",
     ],
 )
-def test_tool_error_and_kind_decide_in_this_order(tool, error, policy):
+def test_the_retry_policy_is_taken_from_tool_then_error_then_kind(tool, error, policy):
     assert policy_of(tool, error) == policy
 
 
-async def test_a_write_is_run_once_whatever_it_raises():
+async def test_a_write_is_never_retried():
     attempts = Attempts(NETWORK)
     with pytest.raises(ToolError):
         await attempts.under(tool_of("write"))
@@ -126,7 +126,7 @@ async def test_a_write_is_run_once_whatever_it_raises():
 
 @pytest.fixture
 def waits():
-    """The seconds that were waited before each further try."""
+    """Collect the delay in seconds before each retry."""
     seen = []
     stamina.set_testing(False)
     stamina.instrumentation.set_on_retry_hooks([lambda details: seen.append(details.wait_for)])
@@ -134,7 +134,7 @@ def waits():
     stamina.instrumentation.set_on_retry_hooks(None)
 
 
-async def test_a_tool_says_how_long_to_wait_and_each_wait_is_twice_as_long_as_the_last(waits):
+async def test_the_delay_of_a_tool_doubles_with_each_retry(waits):
     await Attempts(*[NETWORK] * 3).under(tool_of(retry=Retry(3, 0.001)))
     assert len(waits) == 3
     assert all(
@@ -143,13 +143,13 @@ async def test_a_tool_says_how_long_to_wait_and_each_wait_is_twice_as_long_as_th
     )
 
 
-async def test_an_error_says_how_long_to_wait(waits):
+async def test_the_delay_of_an_error_is_constant(waits):
     asks = ToolError("network", "x", retryable=True, retry_delay=0.002)
     await Attempts(asks, asks).under(tool_of())
     assert waits == [0.002, 0.002]
 
 
-async def test_a_tool_that_makes_a_failure_of_its_cancellation_is_not_tried_again():
+async def test_a_tool_that_converts_its_cancellation_is_not_retried():
     numbers = []
 
     async def stubborn(arguments):

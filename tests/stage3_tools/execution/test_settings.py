@@ -1,7 +1,7 @@
 from stage3_tools import ExecutionSettings, Tool
 
 
-def test_without_settings_nobody_is_asked_and_nothing_is_kept():
+def test_the_default_settings_have_no_approver_no_cache_and_no_classifier():
     plain = ExecutionSettings()
     assert (plain.approve, plain.approve_result, plain.cache, plain.classify) == (
         None,
@@ -11,6 +11,6 @@ def test_without_settings_nobody_is_asked_and_nothing_is_kept():
     )
 
 
-def test_what_is_always_approved_belongs_to_one_execution():
+def test_approvals_with_always_are_not_shared_between_settings():
     ExecutionSettings().consent.calls["f"] = Tool("f", "", None, lambda arguments: None)
     assert ExecutionSettings().consent.calls == {}

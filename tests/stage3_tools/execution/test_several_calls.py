@@ -12,7 +12,7 @@ def calls(*names):
 
 
 class Group:
-    """Prepared calls, and the settings to run them with."""
+    """Pending calls with the settings to run them."""
 
     def __init__(self, registry, calls, settings=None, max_parallel=8):
         self.registry, self.settings = registry, settings or ExecutionSettings()
@@ -28,13 +28,13 @@ class Group:
             await one.review(self.settings)
 
     async def stop(self):
-        """The results after a cancellation."""
+        """Cancel the calls and return their results."""
         await cancel(self.pending)
         return [one.interrupt(self.settings) for one in self.pending]
 
 
 class Stage:
-    """Tools that are held until they are let go, and what runs when."""
+    """Tools that block until they are released, and a log of their starts and ends."""
 
     def __init__(self, *names, exclusive=(), effect="read"):
         self.running, self.most, self.log = set(), 0, []
@@ -66,7 +66,7 @@ class Stage:
         return sorted(self.running)
 
 
-async def test_calls_run_together_and_results_come_in_call_order_whatever_finished_first():
+async def test_calls_run_in_parallel_and_results_are_in_call_order():
     stage = Stage("a", "b", "c")
     batch = asyncio.create_task(execute_tool_calls(stage.registry, calls("a", "b", "c")))
     assert await stage.settle() == ["a", "b", "c"]
@@ -78,7 +78,7 @@ async def test_calls_run_together_and_results_come_in_call_order_whatever_finish
 
 
 @pytest.mark.parametrize(("cap", "most"), [(1, 1), (2, 2), (8, 4)])
-async def test_no_more_tools_run_at_once_than_the_cap_says(cap, most):
+async def test_max_parallel_limits_the_tools_that_run_at_once(cap, most):
     stage = Stage(*"abcd")
     for each in stage.go.values():
         each.set()
@@ -89,7 +89,7 @@ async def test_no_more_tools_run_at_once_than_the_cap_says(cap, most):
         assert stage.log == ["+a", "-a", "+b", "-b", "+c", "-c", "+d", "-d"]
 
 
-async def test_an_exclusive_tool_runs_alone_after_those_before_it_and_before_those_behind_it():
+async def test_an_exclusive_tool_runs_alone_and_in_order():
     stage = Stage(*"abxcd", exclusive="x")
     batch = asyncio.create_task(execute_tool_calls(stage.registry, calls(*"abxcd")))
     steps = []
@@ -100,15 +100,15 @@ async def test_an_exclusive_tool_runs_alone_after_those_before_it_and_before_tho
     assert steps == [["a", "b"], ["b"], ["x"], ["c", "d"], ["d"]]
 
 
-async def test_one_failing_call_costs_its_siblings_nothing(recorder):
+async def test_a_failed_call_does_not_affect_the_others(new_recorder):
     broken = Tool("broken", "", None, lambda arguments: 1 / 0, effect="read")
-    registry = ToolRegistry(recorder("a").tool, broken)
+    registry = ToolRegistry(new_recorder("a").tool, broken)
     results = await execute_tool_calls(registry, calls("a", "broken", "nobody", "a"))
     assert [each.status for each in results] == ["completed", "error", "error", "completed"]
     assert [each.call_id for each in results] == ["c1", "c2", "c3", "c4"]
 
 
-async def test_a_cancelled_batch_cancels_its_tools_and_waits_until_they_have_ended():
+async def test_a_cancelled_group_cancels_its_tools_and_waits_until_they_end():
     stage, cleaned = Stage("a"), []
 
     async def careful(arguments):
@@ -129,7 +129,7 @@ async def test_a_cancelled_batch_cancels_its_tools_and_waits_until_they_have_end
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_when_it_is_stopped_every_call_has_its_result_and_only_what_had_begun_may_have_happened():
+async def test_after_a_stop_every_call_has_a_result_and_only_started_writes_have_an_unknown_effect():
     stage = Stage(*"abc", effect="write")
     batch = Group(
         stage.registry,
@@ -152,7 +152,7 @@ async def test_when_it_is_stopped_every_call_has_its_result_and_only_what_had_be
     ]
 
 
-async def test_a_call_that_never_got_a_place_was_not_begun():
+async def test_a_call_that_waits_for_a_free_slot_counts_as_not_started():
     stage = Stage(*"ab", effect="write")
     batch = Group(stage.registry, calls("a", "b"), max_parallel=1)
     running = asyncio.create_task(batch.run())
@@ -167,7 +167,7 @@ async def test_a_call_that_never_got_a_place_was_not_begun():
     await asyncio.wait({running})
 
 
-async def test_a_second_cancellation_does_not_keep_the_results_from_being_there():
+async def test_a_second_cancellation_does_not_lose_the_results():
     ending = asyncio.Event()
 
     async def slow_to_end(arguments):
@@ -198,7 +198,7 @@ async def test_a_second_cancellation_does_not_keep_the_results_from_being_there(
     await asyncio.wait({running})
 
 
-async def test_an_unapproved_result_of_a_batch_that_is_stopped_is_not_shown():
+async def test_a_stopped_group_does_not_expose_results_that_were_not_approved():
     stage = Stage("a")
     stage.go["a"].set()
 
@@ -215,9 +215,9 @@ async def test_an_unapproved_result_of_a_batch_that_is_stopped_is_not_shown():
     await asyncio.wait({running})
 
 
-async def test_calls_without_or_with_the_same_id_are_all_answered(recorder):
+async def test_calls_with_missing_or_repeated_ids_all_get_results(new_recorder):
     same = [ToolCall("", "a", "{}"), ToolCall("x", "a", "{}"), ToolCall("x", "a", "{}")]
-    results = await execute_tool_calls(ToolRegistry(recorder("a").tool), same)
+    results = await execute_tool_calls(ToolRegistry(new_recorder("a").tool), same)
     assert [(each.call_id, each.status) for each in results] == [
         ("", "completed"),
         ("x", "completed"),
@@ -225,17 +225,17 @@ async def test_calls_without_or_with_the_same_id_are_all_answered(recorder):
     ]
 
 
-async def test_what_waits_for_consent_is_rejected_where_nobody_waits_and_the_others_are_run(
-    recorder,
+async def test_without_an_approver_only_calls_that_need_approval_are_rejected(
+    new_recorder,
 ):
     insisting = Tool("careful", "", None, lambda arguments: "done", needs_approval=True)
     results = await execute_tool_calls(
-        ToolRegistry(recorder("a").tool, insisting), calls("careful", "a")
+        ToolRegistry(new_recorder("a").tool, insisting), calls("careful", "a")
     )
     assert [each.status for each in results] == ["rejected", "completed"]
 
 
-async def test_a_tool_that_cancels_its_own_task_costs_its_siblings_nothing():
+async def test_a_tool_that_cancels_its_own_task_does_not_affect_the_others():
     async def cancel(arguments):
         asyncio.current_task().cancel()
         await asyncio.sleep(0)
@@ -252,7 +252,7 @@ async def test_a_tool_that_cancels_its_own_task_costs_its_siblings_nothing():
 
 
 @pytest.mark.parametrize("most", [0, -1])
-async def test_no_place_for_any_tool_is_refused_and_not_waited_for(most):
+async def test_max_parallel_below_1_raises_a_value_error(most):
     tool = Tool("pay", "", None, lambda arguments: 1)
     with pytest.raises(ValueError, match="max_parallel"):
         await asyncio.wait_for(
@@ -261,7 +261,7 @@ async def test_no_place_for_any_tool_is_refused_and_not_waited_for(most):
         )
 
 
-async def test_a_tool_that_changes_its_arguments_is_tried_again_with_those_of_the_model():
+async def test_a_tool_that_mutates_its_arguments_is_retried_with_the_original_arguments():
     seen = []
 
     async def look(arguments):

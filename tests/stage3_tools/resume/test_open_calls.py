@@ -1,4 +1,4 @@
-"""Runs that are gone on with: after somebody could say, and after a process died."""
+"""Tests of runs that are resumed after an approval or after a crash."""
 
 import asyncio
 import shutil
@@ -30,10 +30,10 @@ SEND = Message.assistant("", [ToolCall("a", "look", "{}"), ToolCall("b", "send",
 
 
 class World:
-    """Tools that note what they did, and processes that talk in one session of a store."""
+    """Tools that record their calls, and processes that use one session of a store."""
 
     def __init__(self, store, native):
-        self.store, self.native, self.did, self.keys = store, native, [], []
+        self.store, self.native, self.ran, self.keys = store, native, [], []
         self.registry = ToolRegistry(
             Tool("look", "", None, self._doing("look"), effect="read"),
             Tool("send", "", None, self._doing("send"), needs_approval=True),
@@ -42,14 +42,14 @@ class World:
 
     def _doing(self, name):
         def do(arguments, context):
-            self.did.append(name)
+            self.ran.append(name)
             self.keys.append((context.call_id, context.idempotency_key))
             return f"{name} done"
 
         return do
 
     async def run(self, *replies, question=None, resume=False, **options):
-        """A process of its own: another gateway, another engine."""
+        """Run the loop in a new process: with a new gateway and a new engine."""
         model = ScriptedModel(replies)
         async with Gateway("openai:m", transport=model, max_retries=0) as gateway:
             engine = ContextEngine(store=self.store)
@@ -60,7 +60,7 @@ class World:
         return result
 
     async def left_by_a_dead_process(self, message, *started):
-        """A session in which a reply was stored, these calls were begun, and then nothing."""
+        """Create a session that ends with this reply and with these calls started."""
         engine = ContextEngine(store=self.store)
         await engine.create_session("s")
         transcript = engine.transcript("s")
@@ -98,10 +98,12 @@ async def waiting(world, **options):
 @pytest.mark.parametrize(
     "approve", [None, lambda request: request.tool == "look" or Later()], ids=["none", "later"]
 )
-async def test_a_call_that_waits_ends_the_run_and_nothing_of_its_turn_was_run(world, approve):
+async def test_a_call_that_waits_for_approval_ends_the_run_before_any_call_of_its_turn_runs(
+    world, approve
+):
     events = []
     result = await waiting(world, approve=approve, on_event=events.append)
-    assert (result.status, result.reply, world.did) == ("awaiting_approval", None, [])
+    assert (result.status, result.reply, world.ran) == ("awaiting_approval", None, [])
     assert [call.id for call in result.pending_approvals] == ["b"]
     assert result.status_reason.startswith("Waiting for approval: send.")
     assert [event.name for event in events] == [
@@ -117,46 +119,46 @@ async def test_a_call_that_waits_ends_the_run_and_nothing_of_its_turn_was_run(wo
     assert kinds == ["message", "call", "approval_pending"]
 
 
-async def test_it_is_run_when_somebody_consents_in_another_process(world):
+async def test_a_waiting_call_runs_after_approval_in_another_process(world):
     await waiting(world)
     result = await world.run("Sent.", resume=True, approve=lambda request: True)
     assert (result.status, result.reply, result.tool_rounds) == ("completed", "Sent.", 1)
-    assert sorted(world.did) == ["look", "send"]
+    assert sorted(world.ran) == ["look", "send"]
     assert await world.results() == [("a", "look done"), ("b", "send done")]
     assert await world.problems() == []
 
 
-async def test_it_is_not_run_when_somebody_says_no(world):
+async def test_a_waiting_call_that_is_rejected_does_not_run(world):
     await waiting(world)
     await world.run(
         "Then not.", resume=True, approve=lambda request: request.tool == "look" or Reject("No.")
     )
-    assert world.did == ["look"]
+    assert world.ran == ["look"]
     assert await world.results() == [
         ("a", "look done"),
         ("b", '{"status": "rejected", "message": "No."}'),
     ]
 
 
-async def test_it_may_wait_again_and_still_be_run_once(world):
+async def test_a_waiting_call_may_be_deferred_again_and_still_runs_once(world):
     await waiting(world)
     again = await world.run(resume=True)
-    assert (again.status, again.stats.turns, world.did) == ("awaiting_approval", 0, [])
+    assert (again.status, again.stats.turns, world.ran) == ("awaiting_approval", 0, [])
     await world.run("Sent.", resume=True, approve=lambda request: Approve())
-    assert sorted(world.did) == ["look", "send"]
+    assert sorted(world.ran) == ["look", "send"]
 
 
-async def test_whoever_asks_something_else_lets_it_go_and_the_model_is_told(world):
+async def test_a_new_question_cancels_a_waiting_call_and_the_model_sees_the_reason(world):
     await waiting(world)
     result = await world.run("Fine.", question="Never mind.")
-    assert (result.reply, world.did) == ("Fine.", [])
+    assert (result.reply, world.ran) == ("Fine.", [])
     why = "The conversation continued before this call was approved. It was not run."
-    said = f"Error (interrupted): {why}"
-    assert await world.results() == [("a", said), ("b", said)]
+    error = f"Error (interrupted): {why}"
+    assert await world.results() == [("a", error), ("b", error)]
     assert await world.problems() == []
 
 
-async def test_a_question_may_come_along_with_the_consent(world):
+async def test_a_resumed_run_may_add_a_question(world):
     await waiting(world)
     await world.run("Both.", question="And say hello.", resume=True, approve=lambda request: True)
     assert [each.role for each in await world.history()] == [
@@ -169,7 +171,7 @@ async def test_a_question_may_come_along_with_the_consent(world):
     ]
 
 
-async def test_a_call_has_the_same_key_whoever_resumes_it_and_another_call_has_another(
+async def test_an_idempotency_key_is_the_same_in_every_process_and_different_for_each_call(
     tmp_path, native
 ):
     dying = World(SqliteStore(tmp_path / "sessions.db"), native)
@@ -188,7 +190,7 @@ async def test_a_call_has_the_same_key_whoever_resumes_it_and_another_call_has_a
     assert len({key for _, key in keys[0]}) == 2
 
 
-async def test_what_a_dead_process_had_begun_is_run_again_only_where_that_does_no_harm(world):
+async def test_after_a_crash_only_started_calls_without_side_effects_run_again(world):
     message = Message.assistant(
         "",
         [ToolCall("a", "look"), ToolCall("b", "send"), ToolCall("c", "put"), ToolCall("d", "send")],
@@ -196,7 +198,7 @@ async def test_what_a_dead_process_had_begun_is_run_again_only_where_that_does_n
     await world.left_by_a_dead_process(message, "a", "b", "c")
     result = await world.run("So.", resume=True, approve=lambda request: True)
     assert result.reply == "So."
-    assert sorted(world.did) == ["look", "put", "send"]  # the second send was not begun
+    assert sorted(world.ran) == ["look", "put", "send"]  # the second send was not started
     assert await world.results() == [
         ("a", "look done"),
         ("b", "Error (interrupted): The program ended before this call had a result."),
@@ -213,7 +215,7 @@ async def test_what_a_dead_process_had_begun_is_run_again_only_where_that_does_n
 
 
 @pytest.mark.parametrize("resume", [True, False])
-async def test_details_of_a_call_that_had_finished_come_back_with_it(world, resume):
+async def test_details_of_a_call_that_finished_before_a_crash_are_restored(world, resume):
     ended = CallFinishedRecord("b", "completed", Message.tool("sent", "b"), {"log": "x"})
     await world.left_by_a_dead_process(SEND, "b")
     await ContextEngine(store=world.store).transcript("s").append(ended)
@@ -226,21 +228,21 @@ async def test_details_of_a_call_that_had_finished_come_back_with_it(world, resu
         assert send.result.value is None
 
 
-async def test_a_begun_call_of_a_tool_that_is_gone_may_have_happened(world):
+async def test_a_started_call_of_a_removed_tool_has_an_unknown_effect(world):
     await world.left_by_a_dead_process(Message.assistant("", [ToolCall("x", "gone")]), "x")
     result = await world.run("So.", resume=True)
     assert [each.result.status for each in result.history] == ["unknown_effect"]
 
 
-async def test_a_run_that_died_while_the_model_was_asked_goes_on_from_the_results(world):
+async def test_a_run_that_crashed_during_a_request_resumes_from_the_stored_results(world):
     await world.left_by_a_dead_process(Message.assistant("", [ToolCall("a", "look")]))
     engine = ContextEngine(store=world.store)
     await engine.transcript("s").append(Message.tool("look done", "a"))
     result = await world.run("So.", resume=True)
-    assert (result.reply, world.did, result.tool_rounds) == ("So.", [], 0)
+    assert (result.reply, world.ran, result.tool_rounds) == ("So.", [], 0)
 
 
-async def test_where_there_is_nothing_left_to_do_the_last_reply_is_given_again_and_no_model_asked(
+async def test_a_finished_run_resumes_with_its_last_reply_and_without_a_request(
     world,
 ):
     engine = ContextEngine(store=world.store)
@@ -250,7 +252,7 @@ async def test_where_there_is_nothing_left_to_do_the_last_reply_is_given_again_a
     assert (result.status, result.reply, result.stats.turns) == ("completed", "Done.", 0)
 
 
-async def test_the_question_that_is_being_answered_stays_in_sight(world):
+async def test_the_current_question_stays_in_the_window_of_a_resumed_run(world):
     await world.left_by_a_dead_process(Message.assistant("", [ToolCall("a", "look")]))
     engine = ContextEngine(store=world.store)
     await engine.transcript("s").append(
@@ -262,7 +264,7 @@ async def test_the_question_that_is_being_answered_stays_in_sight(world):
     assert result.messages[0] == Message.user("Go.")
 
 
-async def test_without_a_question_a_run_can_only_be_resumed(world):
+async def test_a_run_without_a_question_requires_resume(world):
     await ContextEngine(store=world.store).create_session("s")
     with pytest.raises(
         ValueError, match=r"The question is missing\. To continue without one, pass resume=True"
@@ -270,21 +272,21 @@ async def test_without_a_question_a_run_can_only_be_resumed(world):
         await world.run()
 
 
-async def test_the_question_is_not_asked_again_when_a_run_is_resumed(world):
+async def test_a_resumed_run_does_not_repeat_the_question(world):
     await waiting(world)
     await world.run("Sent.", resume=True, approve=lambda request: True)
     assert [each.text for each in await world.history() if each.role == "user"] == ["Write to Ann."]
 
 
-async def test_a_question_that_could_not_be_asked_is_said_to_be_left(world):
+async def test_a_question_that_cannot_be_asked_yet_is_reported_in_the_status_reason(world):
     await waiting(world)
     result = await world.run(question="And say hello.", resume=True)
     assert result.status_reason.endswith("The question was not asked.")
     assert [each.text for each in await world.history() if each.role == "user"] == ["Write to Ann."]
 
 
-async def test_of_two_who_go_on_with_the_same_calls_each_tool_is_run_by_one(world):
-    """One process is still at it when another takes it for dead."""
+async def test_two_processes_that_resume_the_same_calls_run_each_tool_once(world):
+    """The first process is still running when the second resumes its calls."""
     await world.left_by_a_dead_process(
         Message.assistant("", [ToolCall("a", "put"), ToolCall("b", "put")])
     )
@@ -302,11 +304,11 @@ async def test_of_two_who_go_on_with_the_same_calls_each_tool_is_run_by_one(worl
     done.set()
     with pytest.raises(SessionConflict, match="Another writer continued the session"):
         await first
-    assert (second.reply, sorted(world.did)) == ("So.", ["put", "put"])
+    assert (second.reply, sorted(world.ran)) == ("So.", ["put", "put"])
     assert await world.problems() == []
 
 
-async def test_whoever_writes_something_else_meanwhile_is_no_rival(world):
+async def test_a_variable_that_is_stored_during_an_approval_causes_no_conflict(world):
     await waiting(world)
     engine = ContextEngine(store=world.store)
 
@@ -315,11 +317,11 @@ async def test_whoever_writes_something_else_meanwhile_is_no_rival(world):
         return True
 
     assert (await world.run("Sent.", resume=True, approve=approve)).reply == "Sent."
-    assert sorted(world.did) == ["look", "send"]
+    assert sorted(world.ran) == ["look", "send"]
 
 
 class Racing(MemoryStore):
-    """Another process begins a call in the moment before its refusal is written."""
+    """A store in which another process starts a call just before its error is stored."""
 
     async def append(self, session_id, *records, expected=None):
         if any("It was not run" in str(record) for record in records):
@@ -327,7 +329,7 @@ class Racing(MemoryStore):
         return await super().append(session_id, *records, expected=expected)
 
 
-async def test_what_somebody_else_has_begun_meanwhile_is_not_said_not_to_be_run(native):
+async def test_a_call_that_another_process_has_started_is_not_reported_as_not_run(native):
     world = World(Racing(), native)
     await waiting(world)
     with pytest.raises(SessionConflict):
@@ -336,11 +338,11 @@ async def test_what_somebody_else_has_begun_meanwhile_is_not_said_not_to_be_run(
 
 
 @pytest.mark.parametrize("resume", [True, False])
-async def test_a_second_call_of_one_id_gets_a_result_of_its_own(world, resume):
+async def test_a_second_call_with_the_same_id_gets_its_own_result(world, resume):
     engine = ContextEngine(store=world.store)
     await engine.create_session("s")
     twice = Message.assistant("", [ToolCall("a", "look"), ToolCall("a", "look")])
     await engine.transcript("s").append(Message.user("Go."), twice, Message.tool("ok", "a"))
     result = await world.run("So.", question="And now?", resume=resume)
-    assert (result.reply, world.did) == ("So.", [])
+    assert (result.reply, world.ran) == ("So.", [])
     assert await world.problems() == []

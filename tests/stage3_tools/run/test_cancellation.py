@@ -9,25 +9,25 @@ async def forever():
     await asyncio.Event().wait()
 
 
-async def test_a_body_that_ends_is_not_stopped():
+async def test_a_finished_body_returns_its_value_and_leaves_no_task():
     assert await run_until_stopped(asyncio.sleep(0, "done"), asyncio.Event(), 60) == "done"
-    assert len(asyncio.all_tasks()) <= 2  # this one, and one that is just being cancelled
+    assert len(asyncio.all_tasks()) <= 2  # this task, and one that is being cancelled
     await asyncio.sleep(0)
     assert len(asyncio.all_tasks()) == 1
 
 
-async def test_the_event_stops_the_body():
+async def test_the_event_aborts_the_body():
     abort = asyncio.Event()
     asyncio.get_running_loop().call_soon(abort.set)
     assert await run_until_stopped(forever(), abort, None) == "aborted"
 
 
-async def test_the_time_stops_the_body():
+async def test_the_time_limit_stops_the_body():
     assert await run_until_stopped(forever(), asyncio.Event(), 0.001) == "timeout"
     assert await run_until_stopped(forever(), None, 0.001) == "timeout"
 
 
-async def test_an_event_that_is_set_already_stops_it_at_its_first_wait():
+async def test_an_event_that_is_already_set_aborts_the_body_at_its_first_await():
     abort, steps = asyncio.Event(), []
     abort.set()
 
@@ -41,7 +41,7 @@ async def test_an_event_that_is_set_already_stops_it_at_its_first_wait():
     assert steps == [1]
 
 
-async def test_what_the_body_does_on_its_way_out_is_waited_for():
+async def test_the_cleanup_of_the_body_is_awaited():
     abort, steps = asyncio.Event(), []
 
     async def body():
@@ -57,7 +57,7 @@ async def test_what_the_body_does_on_its_way_out_is_waited_for():
 
 
 @pytest.mark.parametrize("error", [ValueError, TimeoutError])
-async def test_what_the_body_raises_is_raised(error):
+async def test_an_exception_of_the_body_propagates(error):
     async def body():
         raise error("own")
 
@@ -65,7 +65,7 @@ async def test_what_the_body_raises_is_raised(error):
         await run_until_stopped(body(), asyncio.Event(), 60)
 
 
-async def test_whoever_cancels_the_task_sees_it_cancelled():
+async def test_cancelling_the_task_raises_cancelled_error():
     task = asyncio.create_task(run_until_stopped(forever(), asyncio.Event(), 60))
     await asyncio.sleep(0)
     task.cancel()
@@ -73,7 +73,7 @@ async def test_whoever_cancels_the_task_sees_it_cancelled():
         await task
 
 
-def test_an_event_of_another_event_loop_is_told_and_not_waited_for_in_vain():
+def test_an_event_of_another_event_loop_raises_a_runtime_error():
     abort = asyncio.Event()
 
     async def main():

@@ -30,7 +30,7 @@ CALLS = (ToolCall("a", "f"), ToolCall("b", "g"))
 
 
 class Answering:
-    """A run in which the model has just asked for these calls."""
+    """A run whose model has just requested these calls."""
 
     def __init__(self, *tools, calls=CALLS, **options):
         self.events, self.calls, self.registry = [], calls, ToolRegistry(*tools)
@@ -45,14 +45,14 @@ class Answering:
         )
 
     @property
-    def told(self):
+    def event_names(self):
         return [event.name for event in self.events]
 
     async def results(self):
         history = await self.run.transcript.history()
         return [(each.tool_call_id, each.text) for each in list(history)[2:]]
 
-    async def notes(self):
+    async def stored_records(self):
         store, session = self.run.transcript.store, self.run.transcript.session_id
         return [
             record
@@ -65,11 +65,11 @@ def tool_named(name, returns="ok", **settings):
     return Tool(name, "", None, lambda arguments: returns, **settings)
 
 
-async def test_results_are_written_and_told_in_call_order_behind_all_calls():
+async def test_results_are_stored_and_announced_in_call_order_after_all_calls():
     answering = Answering(tool_named("f"), tool_named("g", ToolOutput("short", details="long")))
     await answering()
     assert await answering.results() == [("a", "ok"), ("b", "short")]
-    assert answering.told == ["tool_call", "tool_call", "tool_result", "tool_result"]
+    assert answering.event_names == ["tool_call", "tool_call", "tool_result", "tool_result"]
     assert [(each.id, each.result.details, each.round) for each in answering.run.records] == [
         ("a", None, 1),
         ("b", "long", 1),
@@ -77,7 +77,7 @@ async def test_results_are_written_and_told_in_call_order_behind_all_calls():
     assert all(each.started <= each.ended for each in answering.run.records)
 
 
-async def test_details_are_written_down_with_their_results_but_tracebacks_are_not():
+async def test_details_are_stored_with_their_results_but_tracebacks_are_not():
     def fails(arguments):
         raise LookupError("no such city")
 
@@ -93,7 +93,7 @@ async def test_details_are_written_down_with_their_results_but_tracebacks_are_no
     assert "traceback" in answering.run.records[1].result.details
 
 
-async def test_details_of_a_call_that_ended_early_are_written_down_at_once_and_after_a_stop():
+async def test_details_of_a_call_that_finished_early_are_stored_at_once_and_after_a_stop():
     async def forever(arguments):
         await asyncio.Event().wait()
 
@@ -104,7 +104,7 @@ async def test_details_of_a_call_that_ended_early_are_written_down_at_once_and_a
     running = asyncio.create_task(answering())
     for _ in range(50):
         await asyncio.sleep(0)
-    assert (await answering.notes())[-1] == CallFinishedRecord(
+    assert (await answering.stored_records())[-1] == CallFinishedRecord(
         "b", "completed", Message.tool("short", "b", name="g"), {"log": "x"}
     )
     running.cancel()
@@ -114,22 +114,23 @@ async def test_details_of_a_call_that_ended_early_are_written_down_at_once_and_a
     assert [each.details for each in stored if each.kind == "message"] == [None, None, {"log": "x"}]
 
 
-async def test_that_a_call_begins_is_written_down_before_it_is_run():
+async def test_the_start_of_a_call_is_stored_before_it_runs():
     answering = Answering(tool_named("f"), calls=(ToolCall("a", "f"), ToolCall("b", "nobody")))
     await answering()
-    assert await answering.notes() == [CallStartedRecord("a", "f")]  # what is refused never begins
+    # An unknown tool is never started.
+    assert await answering.stored_records() == [CallStartedRecord("a", "f")]
 
 
-async def test_what_waits_is_written_down_told_and_nothing_is_run(recorder):
-    noted = recorder("f")
-    answering = Answering(noted.tool, tool_named("g", needs_approval=True))
+async def test_a_call_that_needs_approval_is_stored_and_announced_and_nothing_runs(new_recorder):
+    recorder = new_recorder("f")
+    answering = Answering(recorder.tool, tool_named("g", needs_approval=True))
     assert await answering() == (CALLS[1],)
-    assert (noted.seen, await answering.results()) == ([], [])
-    assert answering.told == ["tool_call", "tool_call", "approval_pending"]
-    assert await answering.notes() == [ApprovalPendingRecord("b", "g", "{}")]
+    assert (recorder.seen, await answering.results()) == ([], [])
+    assert answering.event_names == ["tool_call", "tool_call", "approval_pending"]
+    assert await answering.stored_records() == [ApprovalPendingRecord("b", "g", "{}")]
 
 
-async def test_a_cancelled_run_writes_and_tells_the_results_of_all_calls():
+async def test_a_cancelled_run_stores_and_announces_the_results_of_all_calls():
     async def forever(arguments):
         await asyncio.Event().wait()
 
@@ -148,11 +149,11 @@ async def test_a_cancelled_run_writes_and_tells_the_results_of_all_calls():
     [(_, first), second] = await answering.results()
     assert first.startswith("Error (interrupted)")
     assert second == ("b", "ok")
-    assert answering.told == ["tool_call", "tool_call", "tool_result", "tool_result"]
+    assert answering.event_names == ["tool_call", "tool_call", "tool_result", "tool_result"]
     assert [each.id for each in answering.run.records] == ["a", "b"]
 
 
-async def test_of_a_long_result_the_model_sees_the_beginning_and_the_record_has_all():
+async def test_a_long_result_is_truncated_for_the_model_and_complete_in_the_record():
     text = "x" * 100_001
     answering = Answering(tool_named("f", text), calls=CALLS[:1], variables_over=None)
     await answering()
@@ -161,7 +162,7 @@ async def test_of_a_long_result_the_model_sees_the_beginning_and_the_record_has_
     assert answering.run.records[0].result.output == text
 
 
-async def test_progress_is_told_between_call_and_result_from_threads_as_well():
+async def test_progress_of_async_and_plain_tools_is_announced_between_call_and_result():
     @tool(effect="read")
     def f(context: ToolContext):
         context.progress("half")
@@ -176,11 +177,11 @@ async def test_progress_is_told_between_call_and_result_from_threads_as_well():
     await answering()
     values = [event.value for event in answering.events if event.name == "tool_progress"]
     assert sorted(map(str, values)) == ["half", "{'done': 1}"]
-    assert answering.told[:2] == ["tool_call", "tool_call"]
-    assert answering.told[-1] == "tool_result"
+    assert answering.event_names[:2] == ["tool_call", "tool_call"]
+    assert answering.event_names[-1] == "tool_result"
 
 
-async def test_another_try_is_told_with_its_reason():
+async def test_a_retry_is_announced_with_its_reason():
     fails = [ConnectionError("away")]
 
     def flaky(arguments):
@@ -190,11 +191,11 @@ async def test_another_try_is_told_with_its_reason():
 
     answering = Answering(Tool("f", "", None, flaky, effect="read"), calls=CALLS[:1])
     await answering()
-    assert answering.told == ["tool_call", "tool_retry", "tool_result"]
+    assert answering.event_names == ["tool_call", "tool_retry", "tool_result"]
     assert (answering.events[1].error.kind, answering.events[1].attempt) == ("network", 1)
 
 
-async def test_a_listener_that_breaks_while_a_tool_reports_ends_the_run_and_not_the_tool():
+async def test_an_exception_of_a_progress_listener_ends_the_run_after_the_tool_finishes():
     @tool
     async def f(context: ToolContext):
         context.progress("half")
@@ -210,15 +211,15 @@ async def test_a_listener_that_breaks_while_a_tool_reports_ends_the_run_and_not_
     assert await answering.results() == [("a", "done")]
 
 
-async def test_known_results_are_written_as_they_are(recorder):
-    noted = recorder("f")
+async def test_known_results_are_stored_without_running_their_calls(new_recorder):
+    recorder = new_recorder("f")
     known = await execute_tool_call(ToolRegistry(tool_named("f", "known")), CALLS[0])
-    answering = Answering(noted.tool, tool_named("g"))
+    answering = Answering(recorder.tool, tool_named("g"))
     await answering(known={"a": known})
-    assert (noted.seen, await answering.results()) == ([], [("a", "known"), ("b", "ok")])
+    assert (recorder.seen, await answering.results()) == ([], [("a", "known"), ("b", "ok")])
 
 
-async def test_an_approver_is_asked_after_each_call_was_told():
+async def test_each_call_is_announced_before_its_approval():
     order = []
     answering = Answering(
         tool_named("f"),
@@ -230,7 +231,7 @@ async def test_an_approver_is_asked_after_each_call_was_told():
     assert order == ["tool_call", "a", "tool_call", "b", "approval_pending", "approval_pending"]
 
 
-async def test_a_result_is_recorded_as_soon_as_those_before_it_are_there():
+async def test_a_result_is_stored_as_soon_as_all_earlier_results_are_stored():
     gates = {name: asyncio.Event() for name in "abc"}
 
     def gated(name):

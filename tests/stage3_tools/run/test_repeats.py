@@ -11,8 +11,8 @@ def call(arguments="{}", name="f"):
     return ToolCall("any", name, arguments)
 
 
-def told(repeats, *calls):
-    """What each call is told: a note, or the refusal."""
+def notes_of(repeats, *calls):
+    """Return the note or the error text for each call."""
     answers = []
     for each in calls:
         try:
@@ -33,15 +33,15 @@ def block(count):
     )
 
 
-def test_the_same_call_is_noted_at_the_third_and_refused_from_the_fifth_in_a_row():
-    assert told(Repeats(), *[call()] * 6) == ["", "", note(3), note(4), block(5), block(6)]
+def test_a_repeated_call_gets_a_note_from_the_third_time_and_is_rejected_from_the_fifth():
+    assert notes_of(Repeats(), *[call()] * 6) == ["", "", note(3), note(4), block(5), block(6)]
 
 
 @pytest.mark.parametrize(
     "other", [call('{"a": 1}'), call(name="g")], ids=["other arguments", "other tool"]
 )
-def test_another_call_in_between_begins_the_count_anew(other):
-    assert told(Repeats(), call(), call(), other, call(), call(), call()) == [
+def test_a_different_call_resets_the_count(other):
+    assert notes_of(Repeats(), call(), call(), other, call(), call(), call()) == [
         "",
         "",
         "",
@@ -51,12 +51,16 @@ def test_another_call_in_between_begins_the_count_anew(other):
     ]
 
 
-def test_the_id_of_a_call_does_not_matter():
-    assert told(Repeats(), *(ToolCall(f"c{n}", "f", "{}") for n in range(3))) == ["", "", note(3)]
+def test_the_count_ignores_call_ids():
+    assert notes_of(Repeats(), *(ToolCall(f"c{n}", "f", "{}") for n in range(3))) == [
+        "",
+        "",
+        note(3),
+    ]
 
 
-def test_the_same_arguments_written_otherwise_are_the_same():
-    assert told(
+def test_the_count_ignores_how_arguments_are_formatted():
+    assert notes_of(
         Repeats(), call('{"a":1,"b":2}'), call('{"a": 1, "b": 2}'), call('{"b":2,"a":1}')
     ) == [
         "",
@@ -65,7 +69,7 @@ def test_the_same_arguments_written_otherwise_are_the_same():
     ]
 
 
-async def test_the_note_stands_behind_a_result_of_parts_too():
+async def test_the_note_is_appended_to_a_result_of_parts():
     picture = ImagePart("AAAA")
     look = Tool("look", "", None, lambda arguments: picture, effect="read")
     decision = '{"tool": "look", "arguments": {}}'
@@ -75,5 +79,5 @@ async def test_the_note_stands_behind_a_result_of_parts_too():
         deps = ToolLoopDeps(gateway.chat, context, OutputController(), ToolRegistry(look))
         result = await run_tool_loop(deps, await context.create_session(), "Look three times.")
     note = TextPart("\nNote: this is call 3 in a row with the same arguments.")
-    told = [record.result.as_message().content for record in result.history]
-    assert told == [(picture,), (picture,), (picture, note)]
+    contents = [record.result.as_message().content for record in result.history]
+    assert contents == [(picture,), (picture,), (picture, note)]

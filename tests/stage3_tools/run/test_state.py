@@ -24,7 +24,7 @@ from stage3_tools import (
 
 
 def a_run(**options):
-    """A run that asks nobody."""
+    """Return a run without a model."""
     deps = ToolLoopDeps(None, ContextEngine(), OutputController(), ToolRegistry())
     return RunState(deps, Transcript.of([]), ToolLoopOptions(**options))
 
@@ -44,13 +44,13 @@ def test_usage_and_cost_of_all_replies_are_added_up():
     assert (run.usage, run.cost, run.last_content) == (Usage(11, 5, 3), 0.75, "c")
 
 
-def test_a_cost_that_nobody_knows_is_none_and_not_zero():
+def test_the_cost_is_unknown_if_no_reply_has_a_cost():
     run = a_run()
     run.add_usage(reply())
     assert run.cost is None
 
 
-def test_the_dialect_is_the_one_of_the_options_or_the_prompt_dialect():
+def test_the_prompt_dialect_is_the_default():
     own = PromptDialect()
     assert a_run(dialect=own).dialect is own
     assert isinstance(a_run().dialect, PromptDialect)
@@ -61,10 +61,10 @@ async def test_a_listener_receives_the_events_of_the_current_turn():
     run = a_run(on_event=got.append)
     await run.notify(TurnEnded, usage=None)
     assert got == [TurnEnded(turn=0, usage=None)]
-    await a_run().notify(TurnEnded, usage=None)  # without a listener nothing happens
+    await a_run().notify(TurnEnded, usage=None)  # works without a listener
 
 
-async def test_what_a_server_reports_of_its_tokens_teaches_the_session_to_count():
+async def test_the_token_usage_of_a_server_calibrates_the_counter_of_the_session():
     class One:
         def count(self, text):
             return 1
@@ -78,7 +78,7 @@ async def test_what_a_server_reports_of_its_tokens_teaches_the_session_to_count(
     assert calibration.ratio == pytest.approx(10 / (4 + 1 + 1) * 1.03)
 
 
-async def test_a_call_is_screened_by_the_limits_and_then_counted():
+async def test_screen_counts_calls_and_raises_when_a_limit_is_reached():
     run = a_run(limits=RunLimits(tokens=10))
     call = ToolCall("c", "f")
     assert [run.screen(call) for _ in range(3)][2].startswith("\nNote: this is call 3 in a row")
@@ -88,7 +88,7 @@ async def test_a_call_is_screened_by_the_limits_and_then_counted():
     assert raised.value.kind == "interrupted"
 
 
-async def test_calls_are_executed_as_the_options_say_and_in_the_name_of_the_session():
+async def test_the_execution_settings_combine_the_options_and_the_session():
     cache, classify = ResultCache(), lambda exception: None
     run = a_run(cache=cache, classify=classify)
     execution = await run.settings()
@@ -99,7 +99,7 @@ async def test_calls_are_executed_as_the_options_say_and_in_the_name_of_the_sess
     assert execution.origin == f"{info.id}\0{info.created.isoformat()}"
 
 
-async def test_what_a_listener_raises_in_a_tool_is_raised_with_the_next_event():
+async def test_an_exception_of_a_listener_in_a_tool_is_raised_at_the_next_event():
     def listen(event):
         raise LookupError("broken")
 

@@ -39,11 +39,11 @@ def endings(interpretation, count, **options):
     return [stop.after(turn(interpretation)) for _ in range(count)]
 
 
-def test_a_reply_is_an_ending():
+def test_a_reply_ends_the_run():
     assert endings(FinalReply(Message.assistant("hi")), 1) == [Ending("completed", "hi")]
 
 
-def test_an_empty_reply_is_one_the_second_time():
+def test_a_second_empty_reply_ends_the_run():
     assert endings(FinalReply(Message.assistant(" ")), 2) == [
         None,
         Ending("completed", "", "The model's reply was empty, twice."),
@@ -51,14 +51,14 @@ def test_an_empty_reply_is_one_the_second_time():
 
 
 @pytest.mark.parametrize("retries", [0, 2])
-def test_a_reply_that_cannot_be_used_is_one_when_the_retries_are_used_up(retries):
+def test_invalid_replies_end_the_run_when_the_retries_are_exhausted(retries):
     found = endings(
         InvalidReply(Message.assistant("x"), "No JSON."), retries + 1, max_parse_retries=retries
     )
     assert found == [None] * retries + [Ending("parse_failed", None, TOLD.format(retries + 1))]
 
 
-def test_a_call_in_between_begins_the_count_of_unusable_replies_anew():
+def test_a_call_resets_the_count_of_invalid_replies():
     stop, unusable = (
         policy(max_parse_retries=1),
         turn(InvalidReply(Message.assistant("x"), "No JSON.")),
@@ -70,7 +70,7 @@ def test_a_call_in_between_begins_the_count_of_unusable_replies_anew():
     assert found == [None, None, None, Ending("parse_failed", None, TOLD.format(2))]
 
 
-def test_after_too_many_turns_whose_calls_were_all_rejected_the_next_request_is_the_last():
+def test_after_too_many_turns_with_only_rejected_calls_the_next_request_is_the_last():
     stop, calls = policy(), turn(ToolCalls(Message.assistant("")))
     last = []
     for _ in range(MAX_REJECTED_TURNS):
@@ -81,7 +81,7 @@ def test_after_too_many_turns_whose_calls_were_all_rejected_the_next_request_is_
     assert stop.after(turn(FinalReply(Message.assistant("So.")))) == Ending("limit", "So.", reason)
 
 
-def test_a_refusal_is_an_ending_with_the_models_own_words():
+def test_a_refusal_ends_the_run_with_the_text_of_the_model():
     assert endings(ProviderStop(Message.assistant("I must not."), "refusal"), 1) == [
         Ending("refused", None, "I must not.")
     ]
@@ -91,12 +91,12 @@ def test_a_refusal_is_an_ending_with_the_models_own_words():
     )
 
 
-def test_pauses_are_one_when_there_are_too_many():
+def test_too_many_pauses_end_the_run():
     found = endings(ProviderStop(Message.assistant(""), "pause"), MAX_PAUSES + 1)
     assert found == [None] * MAX_PAUSES + [Ending("limit", None, "The model paused too often.")]
 
 
-def test_calls_that_wait_for_consent_are_an_ending_that_names_them():
+def test_calls_that_wait_for_approval_end_the_run_and_are_named():
     found = policy().after(turn(ToolCalls(Message.assistant("")), waiting=(CALL,)))
     assert found == awaiting_approval((CALL,))
     assert (found.status, found.reply, found.waiting) == ("awaiting_approval", None, (CALL,))

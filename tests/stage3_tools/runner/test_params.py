@@ -1,4 +1,4 @@
-"""What a runner is to do, and edits that wait for the end of its turn; without any run."""
+"""Tests of runner parameters, and of edits that apply at the end of a turn, without a run."""
 
 from dataclasses import FrozenInstanceError, replace
 
@@ -15,15 +15,15 @@ def texts(messages):
     return "".join(each.text for each in messages)
 
 
-class Kept:
-    """A conversation that is kept in memory, and its edits."""
+class Conversation:
+    """A conversation in memory, and its edits."""
 
     def __init__(self, *messages):
         self.now = messages
         self.edits = Edits(RunnerParams(messages=messages), lambda: self.now)
 
     def end_turn(self):
-        """What a run does when a turn is over."""
+        """Apply the edits, as a run does at the end of a turn."""
         rewritten = self.edits.take_replaced()
         self.now = (*(self.now if rewritten is None else rewritten), *self.edits.pushed)
         self.edits.remove_pushed(len(self.edits.pushed))
@@ -35,28 +35,27 @@ def session(*messages):
 
 
 # ---- parameters
-# ---------------------------------------------------------------------------------------------
 
 
-def test_messages_may_be_mappings_and_are_a_frozen_tuple():
+def test_messages_may_be_mappings_and_become_a_frozen_tuple():
     params = RunnerParams(messages=[A, {"role": "user", "content": "b"}])
     assert params.messages == params.conversation == (A, B)
     with pytest.raises(FrozenInstanceError):
         params.messages = ()
 
 
-def test_one_message_is_no_list_of_messages():
+def test_a_single_message_instead_of_a_list_raises_a_value_error():
     for one in ("a", A, {"role": "user", "content": "a"}):
         with pytest.raises(ValueError, match="must be a list of messages"):
             RunnerParams(messages=one)
 
 
-def test_what_is_no_message_is_refused():
+def test_an_invalid_message_raises_a_value_error():
     with pytest.raises(ValueError, match="A message must be a JSON object"):
         RunnerParams(messages=[1])
 
 
-def test_tools_become_a_registry_and_anything_else_is_refused():
+def test_tools_are_converted_to_a_registry_and_wrong_types_raise_an_error():
     def look(): ...
 
     registry = ToolRegistry(look)
@@ -70,7 +69,7 @@ def test_tools_become_a_registry_and_anything_else_is_refused():
         RunnerParams(tools=[5])
 
 
-def test_they_are_options_of_the_loop_without_a_limit_of_rounds():
+def test_params_extend_the_loop_options_without_a_round_limit():
     assert RunnerParams().max_tool_rounds is None
     assert isinstance(RunnerParams(), ToolLoopOptions)
     with pytest.raises(ValueError, match="max_tool_rounds is -1"):
@@ -78,91 +77,93 @@ def test_they_are_options_of_the_loop_without_a_limit_of_rounds():
 
 
 # ---- edits of a conversation in memory
-# ----------------------------------------------------------------------
 
 
-def test_what_is_pushed_is_shown_at_once_and_taken_in_order():
-    kept = Kept(A)
-    kept.edits.push([B])
-    kept.edits.push([{"role": "user", "content": "c"}])
-    assert kept.edits.params.messages == (A, B, C)
-    assert (kept.edits.pushed, kept.edits.changed_messages) == ([B, C], True)
-    assert (kept.end_turn(), kept.edits.pushed, kept.edits.changed_messages) == ("abc", [], False)
+def test_pushed_messages_are_visible_at_once_and_applied_in_order():
+    conversation = Conversation(A)
+    conversation.edits.push([B])
+    conversation.edits.push([{"role": "user", "content": "c"}])
+    assert conversation.edits.params.messages == (A, B, C)
+    assert (conversation.edits.pushed, conversation.edits.changed_messages) == ([B, C], True)
+    assert (
+        conversation.end_turn(),
+        conversation.edits.pushed,
+        conversation.edits.changed_messages,
+    ) == ("abc", [], False)
 
 
-def test_what_is_pushed_while_others_are_taken_waits_for_the_next_time():
-    kept = Kept(A)
-    kept.edits.push([B])
-    taken = len(kept.edits.pushed)
-    kept.edits.push([C])
-    kept.edits.remove_pushed(taken)
-    assert kept.edits.pushed == [C]
+def test_messages_pushed_while_others_are_applied_are_kept_for_the_next_turn():
+    conversation = Conversation(A)
+    conversation.edits.push([B])
+    taken = len(conversation.edits.pushed)
+    conversation.edits.push([C])
+    conversation.edits.remove_pushed(taken)
+    assert conversation.edits.pushed == [C]
 
 
-def test_messages_that_are_set_behind_the_present_ones_are_pushed():
-    kept = Kept(A)
-    kept.edits.change(lambda now: replace(now, messages=[*now.messages, B]))
-    assert (kept.edits.pushed, kept.edits.take_replaced()) == ([B], None)
-    assert kept.edits.latest.temperature is None
+def test_messages_appended_to_the_current_ones_are_pushed():
+    conversation = Conversation(A)
+    conversation.edits.change(lambda now: replace(now, messages=[*now.messages, B]))
+    assert (conversation.edits.pushed, conversation.edits.take_replaced()) == ([B], None)
+    assert conversation.edits.latest.temperature is None
 
 
-def test_other_messages_stand_for_those_that_were_there():
-    kept = Kept(A)
-    kept.edits.change(replace(kept.edits.params, messages=[B]))
-    kept.now = (A, C)  # the turn under way has added something
-    assert texts(kept.edits.params.messages) == "bc"
-    assert kept.end_turn() == "bc"
-    assert kept.edits.take_replaced() is None
+def test_different_messages_replace_the_current_ones():
+    conversation = Conversation(A)
+    conversation.edits.change(replace(conversation.edits.params, messages=[B]))
+    conversation.now = (A, C)  # the current turn has added a message
+    assert texts(conversation.edits.params.messages) == "bc"
+    assert conversation.end_turn() == "bc"
+    assert conversation.edits.take_replaced() is None
 
 
-def test_messages_are_rewritten_twice_and_pushed_to_in_between():
-    kept = Kept(A, B)
-    kept.edits.push([C])
-    kept.edits.change(lambda now: replace(now, messages=now.messages[1:]))  # b c
-    kept.edits.push([A])
-    kept.now = (A, B, Message.user("d"))
-    kept.edits.change(lambda now: replace(now, messages=[*now.messages[1:], B]))
-    assert texts(kept.edits.params.messages) == kept.end_turn() == "cdab"
+def test_replacements_and_pushes_can_be_combined():
+    conversation = Conversation(A, B)
+    conversation.edits.push([C])
+    conversation.edits.change(lambda now: replace(now, messages=now.messages[1:]))  # b c
+    conversation.edits.push([A])
+    conversation.now = (A, B, Message.user("d"))
+    conversation.edits.change(lambda now: replace(now, messages=[*now.messages[1:], B]))
+    assert texts(conversation.edits.params.messages) == conversation.end_turn() == "cdab"
 
 
-def test_a_function_that_raises_or_returns_something_else_changes_nothing():
-    kept = Kept(A)
-    kept.edits.push([B])
+def test_a_function_that_raises_or_returns_a_wrong_type_changes_nothing():
+    conversation = Conversation(A)
+    conversation.edits.push([B])
     for wrong, error in (
         (lambda now: 1 / 0, ZeroDivisionError),
         (lambda now: ToolLoopOptions(), TypeError),
     ):
         with pytest.raises(error):
-            kept.edits.change(wrong)
-    assert kept.edits.params.messages == (A, B)
+            conversation.edits.change(wrong)
+    assert conversation.edits.params.messages == (A, B)
 
 
 @pytest.mark.parametrize(
     "message", [Message.tool("r", "c"), Message.assistant("", [ToolCall("c", "f", "{}")])]
 )
-def test_calls_and_results_are_refused_and_so_is_what_came_with_them(message):
-    kept = Kept(A)
+def test_calls_and_results_raise_a_value_error_and_their_whole_edit_is_dropped(message):
+    conversation = Conversation(A)
     with pytest.raises(ValueError, match="Calls and results cannot be pushed"):
-        kept.edits.push([B, message])
+        conversation.edits.push([B, message])
     with pytest.raises(ValueError, match="Calls and results cannot be pushed"):
-        kept.edits.change(
+        conversation.edits.change(
             lambda now: replace(now, temperature=1, messages=[*now.messages, B, message])
         )
-    assert kept.edits.params == RunnerParams(messages=[A])
+    assert conversation.edits.params == RunnerParams(messages=[A])
 
 
-def test_the_newest_question_among_the_new_messages():
-    kept = Kept(A)
-    assert kept.edits.question is None
-    kept.edits.push([B, C, Message.assistant("hm")])
-    assert kept.edits.question == C
+def test_the_question_is_the_newest_user_message_among_the_pushed_ones():
+    conversation = Conversation(A)
+    assert conversation.edits.question is None
+    conversation.edits.push([B, C, Message.assistant("hm")])
+    assert conversation.edits.question == C
 
 
 # ---- edits of a session
-# -------------------------------------------------------------------------------------
 
 
-def test_the_messages_of_a_session_are_new_ones():
+def test_messages_of_a_session_are_treated_as_pushed():
     edits = session(A)
     assert (edits.pushed, edits.question) == ([A], A)
     edits.push([B])
@@ -171,7 +172,7 @@ def test_the_messages_of_a_session_are_new_ones():
     assert (edits.pushed, edits.params.messages) == ([C], (A, B, C))
 
 
-def test_a_session_is_only_added_to():
+def test_messages_of_a_session_cannot_be_replaced():
     edits = session(A)
     with pytest.raises(ValueError, match="cannot be replaced"):
         edits.change(lambda now: replace(now, messages=[B]))
@@ -180,7 +181,7 @@ def test_a_session_is_only_added_to():
     assert edits.take_replaced() is None
 
 
-def test_a_runner_stays_with_its_session():
-    for edits in (session(A), Kept(A).edits):
+def test_the_session_of_a_runner_cannot_change():
+    for edits in (session(A), Conversation(A).edits):
         with pytest.raises(ValueError, match="cannot change its session"):
             edits.change(lambda now: replace(now, session_id="other"))

@@ -1,5 +1,4 @@
-"""The runner as people use it: in both dialects, with messages or a session, with whole replies or
-streams."""
+"""Tests of the runner in both dialects, with messages or a session, with whole replies or streams."""
 
 import asyncio
 import json
@@ -34,12 +33,11 @@ from stage3_tools import (
 GO = Message.user("Go.")
 
 
-class Talk:
-    """A conversation, its tool `f` and what was seen of it; in one of the ways in which there can
-    be one."""
+class Conversation:
+    """A conversation with one tool `f`, in one dialect and mode, whole or streamed."""
 
-    def __init__(self, way):
-        self.dialect, self.mode, *rest = way.split()
+    def __init__(self, kind):
+        self.dialect, self.mode, *rest = kind.split()
         self.streams = bool(rest)
         self.ran, self.ids = Counter(), 0
         self.tools = [Tool("f", "", None, self.f, effect="read")]
@@ -49,9 +47,8 @@ class Talk:
         self.ran[arguments["x"]] += 1
         return f"r{arguments['x']}"
 
-    def calls(self, *xs, tool="f", said=""):
-        """A reply with these calls; they have the ids call_1, call_2, … in the whole
-        conversation."""
+    def calls(self, *xs, tool="f", content=""):
+        """Return a reply with these calls; ids are call_1, call_2, … in the whole conversation."""
         asked = [(tool, json.dumps({"x": x})) for x in xs]
         if self.dialect == "prompt":
             return json.dumps(
@@ -61,16 +58,16 @@ class Talk:
         for name, text in asked:
             self.ids += 1
             made.append(ToolCall(f"call_{self.ids}", name, text))
-        return Message.assistant(said, made)
+        return Message.assistant(content, made)
 
-    def says(self, text="done"):
+    def answer(self, text="done"):
         return json.dumps({"tool": None, "reply": text}) if self.dialect == "prompt" else text
 
-    def params(self, *said, messages=(GO,), **rest):
+    def params(self, *own_messages, messages=(GO,), **rest):
         dialect = PromptDialect(multiple=True) if self.dialect == "prompt" else NativeDialect()
         session_id = "s" if self.mode == "session" else None
         given = {"dialect": dialect, "session_id": session_id, **rest}
-        return RunnerParams(messages=said or messages, **given)
+        return RunnerParams(messages=own_messages or messages, **given)
 
     async def runner(self, *replies, params=None, window=None, on_iteration=None, **rest):
         known = {
@@ -92,23 +89,25 @@ class Talk:
         return self.last
 
     async def history(self):
-        """The messages, of which nobody finds anything wrong."""
-        kept = (
+        """Return role and text of all messages, after a check that the history is valid."""
+        stored = (
             await self.engine.history("s") if self.mode == "session" else self.last.params.messages
         )
-        assert MessageHistory(kept).check_history() == []
-        return [(each.role, each.text) for each in kept]
+        assert MessageHistory(stored).check_history() == []
+        return [(each.role, each.text) for each in stored]
 
     @property
     def asked(self):
-        """What the model saw in each request, but for the system prompt and the calls."""
+        """Return the texts of user and tool messages of each request."""
         return [
             [each.text for each in one.messages if each.role in ("user", "tool")]
             for one in self.model.requests
         ]
 
 
-WAYS = [f"{dialect} {mode}" for dialect in ("native", "prompt") for mode in ("messages", "session")]
+MODES = [
+    f"{dialect} {mode}" for dialect in ("native", "prompt") for mode in ("messages", "session")
+]
 STREAMS = ["native messages stream", "prompt session stream"]
 
 
@@ -116,9 +115,9 @@ def held(arguments):
     return asyncio.Event().wait()
 
 
-@pytest.fixture(params=[*WAYS[::3], *STREAMS])
-async def talk(request):
-    made = Talk(request.param)
+@pytest.fixture(params=[*MODES[::3], *STREAMS])
+async def conversation(request):
+    made = Conversation(request.param)
     yield made
     if made.gateway is not None:
         await made.gateway.aclose()
@@ -126,8 +125,8 @@ async def talk(request):
 
 @pytest.fixture
 async def simple():
-    """One way only, for what is the same in all."""
-    made = Talk("native messages")
+    """One dialect and mode, for tests of behavior that does not depend on them."""
+    made = Conversation("native messages")
     yield made
     if made.gateway is not None:
         await made.gateway.aclose()
@@ -135,7 +134,7 @@ async def simple():
 
 @pytest.fixture
 async def streamed():
-    made = Talk("native messages stream")
+    made = Conversation("native messages stream")
     yield made
     if made.gateway is not None:
         await made.gateway.aclose()
@@ -146,11 +145,15 @@ CALLED = [WENT, ("assistant", ""), ("tool", "r1")]
 
 
 # ---- iterating
-# ----------------------------------------------------------------------------------------------
 
 
-async def test_each_reply_is_an_item_and_the_last_one_too(talk):
-    runner, seen = await talk.runner(talk.calls(1, 2), talk.calls(3), talk.says()), []
+async def test_each_reply_is_an_item_of_the_iteration_including_the_last(conversation):
+    runner, seen = (
+        await conversation.runner(
+            conversation.calls(1, 2), conversation.calls(3), conversation.answer()
+        ),
+        [],
+    )
     async for item in runner:
         assert isinstance(item, ChatResponse)
         if item.tool_calls:
@@ -160,9 +163,9 @@ async def test_each_reply_is_an_item_and_the_last_one_too(talk):
         seen.append(len(item.tool_calls))
         assert runner.iteration_count == len(seen)
     assert seen == [2, 1, 0]
-    assert talk.ran == {1: 1, 2: 1, 3: 1}
+    assert conversation.ran == {1: 1, 2: 1, 3: 1}
     results = [("tool", "r1"), ("tool", "r2"), ("assistant", ""), ("tool", "r3")]
-    assert await talk.history() == [*CALLED[:2], *results, ("assistant", "done")]
+    assert await conversation.history() == [*CALLED[:2], *results, ("assistant", "done")]
     assert (runner.result.status, runner.result.reply, runner.result.tool_rounds) == (
         "completed",
         "done",
@@ -170,27 +173,27 @@ async def test_each_reply_is_an_item_and_the_last_one_too(talk):
     )
 
 
-async def test_it_can_be_awaited_and_returns_the_last_reply_as_it_was_understood(talk):
-    runner = await talk.runner(talk.calls(1), talk.says())
+async def test_awaiting_a_runner_returns_the_last_parsed_reply(conversation):
+    runner = await conversation.runner(conversation.calls(1), conversation.answer())
     response = await runner
     assert (response.content, response.tool_calls) == ("done", ())
     assert response is await runner is await runner.run_until_done() is await runner.done()
-    assert await talk.history() == [*CALLED, ("assistant", "done")]
+    assert await conversation.history() == [*CALLED, ("assistant", "done")]
 
 
-async def test_what_was_understood_is_the_same_in_both_dialects(simple):
+async def test_items_have_the_same_content_and_calls_in_both_dialects(simple):
     for dialect in ("native", "prompt"):
         simple.dialect = dialect
         simple.ids = 0
-        items = [item async for item in await simple.runner(simple.calls(1), simple.says())]
+        items = [item async for item in await simple.runner(simple.calls(1), simple.answer())]
         assert [(item.content, item.tool_calls) for item in items] == [
             ("", (ToolCall("call_1", "f", '{"x": 1}'),)),
             ("done", ()),
         ]
 
 
-async def test_a_second_iteration_is_refused(talk):
-    runner = await talk.runner(talk.says())
+async def test_a_second_iteration_raises_a_runtime_error(conversation):
+    runner = await conversation.runner(conversation.answer())
     async for _ in runner:
         with pytest.raises(RuntimeError, match="can be iterated only once"):
             aiter(runner)
@@ -198,9 +201,9 @@ async def test_a_second_iteration_is_refused(talk):
         aiter(runner)
 
 
-async def test_a_reply_that_cannot_be_used_is_an_item_and_is_answered_with_feedback(simple):
+async def test_an_invalid_reply_is_an_item_and_gets_feedback(simple):
     simple.dialect = "prompt"
-    items = [item async for item in await simple.runner("what?", simple.says())]
+    items = [item async for item in await simple.runner("what?", simple.answer())]
     assert [item.content for item in items] == ["what?", "done"]
     assert [role for role, _ in await simple.history()] == [
         "user",
@@ -211,34 +214,39 @@ async def test_a_reply_that_cannot_be_used_is_an_item_and_is_answered_with_feedb
 
 
 # ---- max_iterations
-# ---------------------------------------------------------------------------------------
 
 
-async def test_without_a_limit_a_model_may_call_thirty_times(simple):
-    runner = await simple.runner(*[simple.calls(x) for x in range(30)], simple.says())
+async def test_without_a_limit_the_model_may_call_thirty_times(simple):
+    runner = await simple.runner(*[simple.calls(x) for x in range(30)], simple.answer())
     assert (await runner).content == "done"
     assert (runner.iteration_count, sum(simple.ran.values())) == (31, 30)
     assert runner.result.tool_rounds == 30
 
 
-async def test_no_iteration_asks_nobody_and_says_that_nothing_ran(talk):
-    runner = await talk.runner(max_iterations=0)
+async def test_max_iterations_0_makes_no_request_and_awaiting_raises(conversation):
+    runner = await conversation.runner(max_iterations=0)
     with pytest.raises(RuntimeError, match="No request was made, because max_iterations is 0"):
         await runner
-    assert [item async for item in await talk.runner(max_iterations=0)] == []
-    assert (talk.model.requests, talk.last.result.status, talk.last.iteration_count) == (
+    assert [item async for item in await conversation.runner(max_iterations=0)] == []
+    assert (
+        conversation.model.requests,
+        conversation.last.result.status,
+        conversation.last.iteration_count,
+    ) == (
         [],
         "limit",
         0,
     )
 
 
-async def test_the_calls_of_the_last_iteration_are_answered_but_not_run(talk):
-    runner = await talk.runner(talk.calls(1), talk.calls(2, 3), max_iterations=2)
+async def test_calls_of_the_last_iteration_get_error_results_and_do_not_run(conversation):
+    runner = await conversation.runner(
+        conversation.calls(1), conversation.calls(2, 3), max_iterations=2
+    )
     assert [call.id for call in (await runner).tool_calls] == ["call_2", "call_3"]
-    assert talk.ran == {1: 1}
+    assert conversation.ran == {1: 1}
     refused = "Error (interrupted): The limit of 2 requests was reached. This call was not run."
-    assert await talk.history() == [
+    assert await conversation.history() == [
         *CALLED,
         ("assistant", ""),
         ("tool", refused),
@@ -247,68 +255,80 @@ async def test_the_calls_of_the_last_iteration_are_answered_but_not_run(talk):
     assert runner.result.status == "limit"
 
 
-async def test_the_calls_of_the_last_iteration_are_run_for_whoever_asks(talk):
-    runner = await talk.runner(talk.calls(1), max_iterations=1)
+async def test_calls_of_the_last_iteration_run_if_their_results_are_requested(conversation):
+    runner = await conversation.runner(conversation.calls(1), max_iterations=1)
     async for _ in runner:
         await runner.generate_tool_response()
-    assert (talk.ran, await talk.history()) == ({1: 1}, CALLED)
+    assert (conversation.ran, await conversation.history()) == ({1: 1}, CALLED)
 
 
-async def test_what_is_pushed_after_the_last_iteration_is_kept_and_not_answered(talk):
-    runner = await talk.runner(talk.says(), max_iterations=1)
+async def test_a_message_pushed_after_the_last_iteration_is_stored_but_not_sent(conversation):
+    runner = await conversation.runner(conversation.answer(), max_iterations=1)
     async for _ in runner:
         runner.push_messages(Message.user("more"))
-    assert await talk.history() == [("user", "Go."), ("assistant", "done"), ("user", "more")]
+    assert await conversation.history() == [
+        ("user", "Go."),
+        ("assistant", "done"),
+        ("user", "more"),
+    ]
 
 
-async def test_less_than_no_iterations_are_refused(simple):
+async def test_negative_max_iterations_raise_a_value_error(simple):
     with pytest.raises(ValueError, match="max_iterations is -1; it must be at least 0"):
         await simple.runner(max_iterations=-1)
 
 
 # ---- edits
-# ------------------------------------------------------------------------------------------------
 
 
-async def test_pushed_messages_follow_the_results_and_come_before_the_next_request(talk):
-    runner = await talk.runner(talk.calls(1), talk.says())
+async def test_pushed_messages_follow_the_results_and_come_before_the_next_request(conversation):
+    runner = await conversation.runner(conversation.calls(1), conversation.answer())
     async for _ in runner:
         if runner.iteration_count == 1:
             runner.push_messages(Message.user("a"), {"role": "user", "content": "b"})
             runner.push_messages(Message.user("c"))
             assert [each.text for each in runner.params.messages][-3:] == ["a", "b", "c"]
     pushed = [("user", "a"), ("user", "b"), ("user", "c")]
-    assert await talk.history() == [*CALLED, *pushed, ("assistant", "done")]
-    assert [text.split("\n")[-1] for text in talk.asked[1]] == ["Go.", "r1", "a", "b", "c"]
+    assert await conversation.history() == [*CALLED, *pushed, ("assistant", "done")]
+    assert [text.split("\n")[-1] for text in conversation.asked[1]] == ["Go.", "r1", "a", "b", "c"]
 
 
-async def test_a_push_after_the_last_reply_continues_the_run(talk):
-    runner = await talk.runner(talk.says("one"), talk.says("two"), talk.says("three"))
+async def test_a_message_pushed_after_the_last_reply_continues_the_run(conversation):
+    runner = await conversation.runner(
+        conversation.answer("one"), conversation.answer("two"), conversation.answer("three")
+    )
     async for _ in runner:
         if runner.iteration_count < 3:
             runner.push_messages(Message.user(f"after {runner.iteration_count}"))
-    said = ["Go.", "one", "after 1", "two", "after 2", "three"]
-    assert [text for _, text in await talk.history()] == said
+    texts = ["Go.", "one", "after 1", "two", "after 2", "three"]
+    assert [text for _, text in await conversation.history()] == texts
     assert runner.result.reply == "three"
 
 
-async def test_what_is_pushed_before_the_first_step_is_asked_with_it(talk):
-    runner = await talk.runner(talk.says())
+async def test_a_message_pushed_before_the_first_step_is_part_of_the_first_request(conversation):
+    runner = await conversation.runner(conversation.answer())
     runner.push_messages(Message.user("and this"))
     await runner
-    assert await talk.history() == [("user", "Go."), ("user", "and this"), ("assistant", "done")]
+    assert await conversation.history() == [
+        ("user", "Go."),
+        ("user", "and this"),
+        ("assistant", "done"),
+    ]
 
 
-async def test_after_the_end_nothing_is_pushed_or_set(talk):
-    runner = await talk.runner(talk.says())
+async def test_after_the_end_pushing_messages_or_setting_params_raises(conversation):
+    runner = await conversation.runner(conversation.answer())
     await runner
-    for edit in (lambda: runner.push_messages(GO), lambda: runner.set_params(talk.params(GO, GO))):
+    for edit in (
+        lambda: runner.push_messages(GO),
+        lambda: runner.set_params(conversation.params(GO, GO)),
+    ):
         with pytest.raises(RuntimeError, match="The run is over"):
             edit()
-    assert len(await talk.history()) == 2
+    assert len(await conversation.history()) == 2
 
 
-async def test_a_listener_of_the_end_comes_too_late_to_push(simple):
+async def test_a_listener_of_loop_end_cannot_push_messages(simple):
     late = []
 
     def hear(event):
@@ -317,12 +337,12 @@ async def test_a_listener_of_the_end_comes_too_late_to_push(simple):
                 simple.last.push_messages(Message.user("more"))
             late.append(simple.last.result.status)
 
-    await (await simple.runner(simple.says(), on_event=hear))
+    await (await simple.runner(simple.answer(), on_event=hear))
     assert (late, await simple.history()) == (["completed"], [WENT, ("assistant", "done")])
 
 
 async def test_calls_and_results_cannot_be_pushed(simple):
-    runner = await simple.runner(simple.says())
+    runner = await simple.runner(simple.answer())
     for message in (simple.calls(1), Message.tool("r", "c")):
         with pytest.raises(ValueError, match="Calls and results cannot be pushed"):
             runner.push_messages(Message.user("not this either"), message)
@@ -330,9 +350,11 @@ async def test_calls_and_results_cannot_be_pushed(simple):
     assert await simple.history() == [("user", "Go."), ("assistant", "done")]
 
 
-async def test_parameters_hold_from_the_next_request_on(talk):
-    told, approved = [], []
-    runner = await talk.runner(talk.calls(1), talk.calls(2), talk.says())
+async def test_new_parameters_apply_from_the_next_request_on(conversation):
+    events, approved = [], []
+    runner = await conversation.runner(
+        conversation.calls(1), conversation.calls(2), conversation.answer()
+    )
 
     def approve(request):
         approved.append(request.arguments["x"])
@@ -342,16 +364,16 @@ async def test_parameters_hold_from_the_next_request_on(talk):
     async for _ in runner:
         if runner.iteration_count == 1:
             runner.set_params(
-                lambda now: replace(now, **new, on_event=lambda event: told.append(event.name))
+                lambda now: replace(now, **new, on_event=lambda event: events.append(event.name))
             )
             assert (runner.params.temperature, runner.params.max_tokens) == (0.5, 99)
-    assert [(each.temperature, each.max_tokens) for each in talk.model.requests] == [
+    assert [(each.temperature, each.max_tokens) for each in conversation.model.requests] == [
         (None, None),
         *[(0.5, 99)] * 2,
     ]
-    assert approved == [2]  # the calls of the turn that was under way were not asked about
-    assert told[0] == "turn_start"
-    assert told[-1] == "loop_end"
+    assert approved == [2]  # the approver was not asked about the calls of the current turn
+    assert events[0] == "turn_start"
+    assert events[-1] == "loop_end"
 
 
 async def test_the_dialect_may_change_between_two_turns(simple):
@@ -366,44 +388,56 @@ async def test_the_dialect_may_change_between_two_turns(simple):
 
 
 def named_tools(request):
-    """The tools that a request offers, in either dialect."""
+    """Return the tools of a request in either dialect."""
     described = request.messages[0].text if not request.tools else ""
     in_prompt = [json.loads(line) for line in described.splitlines() if line.startswith('{"name"')]
     return [each["name"] for each in in_prompt] + [each.name for each in request.tools]
 
 
-async def test_tools_and_model_may_change_between_two_turns(talk):
-    runner = await talk.runner(talk.calls(1), talk.calls(2, tool="g"), talk.calls(3), talk.says())
+async def test_tools_and_model_may_change_between_two_turns(conversation):
+    runner = await conversation.runner(
+        conversation.calls(1),
+        conversation.calls(2, tool="g"),
+        conversation.calls(3),
+        conversation.answer(),
+    )
 
     async def g(x: int) -> str:
-        """A function, which becomes a tool."""
+        """Return a text."""
         return f"g{x}"
 
     async for _ in runner:
-        if runner.iteration_count == 1:  # its call still runs the tool that was offered with it
+        if runner.iteration_count == 1:  # the call runs the tool that was offered with its request
             runner.set_params(lambda now: replace(now, tools=[g], model="openai:other"))
             assert runner.params.tools.names == ("g",)
         elif runner.iteration_count == 2:
             runner.set_params(lambda now: replace(now, tools=None, model=None))
-    assert [named_tools(each) for each in talk.model.requests] == [["f"], ["g"], ["f"], ["f"]]
-    assert [each.model for each in talk.model.requests] == ["m", "other", "m", "m"]
-    results = [text for role, text in await talk.history() if role == "tool"]
-    assert (results, talk.ran) == (["r1", "g2", "r3"], {1: 1, 3: 1})
+    assert [named_tools(each) for each in conversation.model.requests] == [
+        ["f"],
+        ["g"],
+        ["f"],
+        ["f"],
+    ]
+    assert [each.model for each in conversation.model.requests] == ["m", "other", "m", "m"]
+    results = [text for role, text in await conversation.history() if role == "tool"]
+    assert (results, conversation.ran) == (["r1", "g2", "r3"], {1: 1, 3: 1})
 
 
-async def test_a_call_of_a_tool_that_was_removed_after_its_request_still_runs(talk):
-    runner = await talk.runner(talk.calls(1), talk.calls(2), talk.says())
+async def test_a_call_of_a_tool_that_was_removed_after_its_request_still_runs(conversation):
+    runner = await conversation.runner(
+        conversation.calls(1), conversation.calls(2), conversation.answer()
+    )
     async for _ in runner:
         runner.set_params(lambda now: replace(now, tools=ToolRegistry()))
-    results = [text for role, text in await talk.history() if role == "tool"]
-    assert (results, talk.ran) == (["r1"], {1: 1})
+    results = [text for role, text in await conversation.history() if role == "tool"]
+    assert (results, conversation.ran) == (["r1"], {1: 1})
 
 
-async def test_a_runner_begins_with_the_tools_of_its_parameters(simple):
+async def test_the_first_request_uses_the_tools_of_the_parameters(simple):
     async def g(x: int) -> str:
         return f"g{x}"
 
-    runner = await simple.runner(simple.calls(1, tool="g"), simple.says(), tools=[g])
+    runner = await simple.runner(simple.calls(1, tool="g"), simple.answer(), tools=[g])
     await runner
     assert [named_tools(each) for each in simple.model.requests] == [["g"], ["g"]]
     assert await simple.history() == [
@@ -414,19 +448,19 @@ async def test_a_runner_begins_with_the_tools_of_its_parameters(simple):
     ]
 
 
-async def test_tools_that_were_set_before_the_first_step_run_calls_that_were_left_open(simple):
+async def test_tools_set_before_the_first_step_run_open_calls(simple):
     async def g(x: int) -> str:
         return f"g{x}"
 
     messages = [GO, simple.calls(1, tool="g")]
-    runner = await simple.runner(simple.says(), messages=messages)
+    runner = await simple.runner(simple.answer(), messages=messages)
     runner.set_params(lambda now: replace(now, tools=[g]))
     await runner
     assert (await simple.history())[2] == ("tool", "g1")
 
 
-async def test_parameters_are_frozen_and_a_function_that_raises_changes_nothing(talk):
-    runner = await talk.runner(talk.calls(1), talk.says())
+async def test_parameters_are_frozen_and_a_function_that_raises_changes_nothing(conversation):
+    runner = await conversation.runner(conversation.calls(1), conversation.answer())
 
     def wrong(now):
         raise LookupError("no")
@@ -449,10 +483,10 @@ async def test_parameters_are_frozen_and_a_function_that_raises_changes_nothing(
         (lambda now: replace(now, max_tool_rounds=-1), ValueError, "max_tool_rounds is -1"),
     ],
 )
-@pytest.mark.parametrize("way", WAYS[:2])
-async def test_impossible_parameters_are_refused(way, change, error, words):
-    talk = Talk(way)
-    runner = await talk.runner(talk.says())
+@pytest.mark.parametrize("kind", MODES[:2])
+async def test_invalid_parameters_raise_an_error_and_change_nothing(kind, change, error, words):
+    conversation = Conversation(kind)
+    runner = await conversation.runner(conversation.answer())
     before = runner.params
     with pytest.raises(error, match=words):
         runner.set_params(change)
@@ -460,22 +494,26 @@ async def test_impossible_parameters_are_refused(way, change, error, words):
         runner.set_params(change(before))
     assert runner.params == before
     await runner
-    await talk.gateway.aclose()
+    await conversation.gateway.aclose()
 
 
-async def test_the_messages_of_a_session_are_only_added_to():
-    talk = Talk("native session")
-    runner = await talk.runner(talk.says())
+async def test_messages_of_a_session_cannot_be_replaced():
+    conversation = Conversation("native session")
+    runner = await conversation.runner(conversation.answer())
     with pytest.raises(ValueError, match="cannot be replaced"):
         runner.set_params(lambda now: replace(now, messages=[]))
     runner.set_params(lambda now: replace(now, messages=[*now.messages, Message.user("more")]))
     await runner
-    assert await talk.history() == [("user", "Go."), ("user", "more"), ("assistant", "done")]
-    await talk.gateway.aclose()
+    assert await conversation.history() == [
+        ("user", "Go."),
+        ("user", "more"),
+        ("assistant", "done"),
+    ]
+    await conversation.gateway.aclose()
 
 
-async def test_rewritten_messages_keep_the_reply_and_its_results(simple):
-    runner = await simple.runner(simple.calls(1), simple.says())
+async def test_replaced_messages_keep_the_reply_and_its_results(simple):
+    runner = await simple.runner(simple.calls(1), simple.answer())
     async for _ in runner:
         if runner.iteration_count == 1:
             runner.push_messages(Message.user("gone"))
@@ -492,10 +530,10 @@ async def test_rewritten_messages_keep_the_reply_and_its_results(simple):
     ]
 
 
-async def test_rewritten_messages_of_which_a_part_is_gone_are_mended(simple):
-    runner = await simple.runner(simple.calls(1), simple.calls(2), simple.says())
+async def test_replaced_messages_with_an_unpaired_result_are_repaired(simple):
+    runner = await simple.runner(simple.calls(1), simple.calls(2), simple.answer())
     async for _ in runner:
-        if runner.iteration_count == 2:  # a result without its call
+        if runner.iteration_count == 2:  # removes a call but not its result
             runner.set_params(lambda now: replace(now, messages=[GO, *now.messages[2:]]))
     assert await simple.history() == [
         WENT,
@@ -505,9 +543,9 @@ async def test_rewritten_messages_of_which_a_part_is_gone_are_mended(simple):
     ]
 
 
-async def test_messages_that_are_rewritten_before_the_first_step_are_the_ones_to_begin_with(simple):
+async def test_messages_replaced_before_the_first_step_are_the_initial_messages(simple):
     runner = await simple.runner(
-        simple.says(), messages=[GO, simple.calls(1), Message.user("gone")]
+        simple.answer(), messages=[GO, simple.calls(1), Message.user("gone")]
     )
     runner.set_params(lambda now: replace(now, messages=[GO, simple.calls(7)]))
     assert [each.text for each in await runner.generate_tool_response()] == ["r7"]
@@ -521,11 +559,10 @@ async def test_messages_that_are_rewritten_before_the_first_step_are_the_ones_to
 
 
 # ---- generate_tool_response
-# -------------------------------------------------------------------------------
 
 
-async def test_calls_are_run_early_and_once(talk):
-    runner = await talk.runner(talk.calls(1, 2), talk.says())
+async def test_requesting_results_runs_the_calls_early_and_only_once(conversation):
+    runner = await conversation.runner(conversation.calls(1, 2), conversation.answer())
     async for _ in runner:
         first = await runner.generate_tool_response()
         assert await runner.generate_tool_response() == first
@@ -534,50 +571,52 @@ async def test_calls_are_run_early_and_once(talk):
                 ("call_1", "r1"),
                 ("call_2", "r2"),
             ]
-            assert [text for _, text in await talk.history()] == ["Go.", "", "r1", "r2"]
+            assert [text for _, text in await conversation.history()] == ["Go.", "", "r1", "r2"]
         else:
             assert first is None
     assert await runner.generate_tool_response() is None
-    assert talk.ran == {1: 1, 2: 1}
-    assert [text for _, text in await talk.history()] == ["Go.", "", "r1", "r2", "done"]
+    assert conversation.ran == {1: 1, 2: 1}
+    assert [text for _, text in await conversation.history()] == ["Go.", "", "r1", "r2", "done"]
 
 
-async def test_calls_at_the_end_of_the_messages_are_answered_before_the_first_step(talk):
-    talk.dialect = "native"
-    runner = await talk.runner(talk.says())
-    if talk.mode == "session":
-        for message in (GO, talk.calls(1, 2)):
-            await talk.engine.add_message("s", message)
-        runner = ToolRunner(talk.deps, talk.params(session_id="s", messages=()))
+async def test_open_calls_of_the_initial_messages_can_run_before_the_first_step(conversation):
+    conversation.dialect = "native"
+    runner = await conversation.runner(conversation.answer())
+    if conversation.mode == "session":
+        for message in (GO, conversation.calls(1, 2)):
+            await conversation.engine.add_message("s", message)
+        runner = ToolRunner(conversation.deps, conversation.params(session_id="s", messages=()))
     else:
-        runner = talk.last = ToolRunner(talk.deps, talk.params(GO, talk.calls(1, 2)))
+        runner = conversation.last = ToolRunner(
+            conversation.deps, conversation.params(GO, conversation.calls(1, 2))
+        )
     first, second = await asyncio.gather(
         runner.generate_tool_response(), runner.generate_tool_response()
     )
     assert first == second
     assert [each.tool_call_id for each in first] == ["call_1", "call_2"]
     await runner
-    assert talk.ran == {1: 1, 2: 1}
-    assert [text for _, text in await talk.history()][-4:] == ["", "r1", "r2", "done"]
+    assert conversation.ran == {1: 1, 2: 1}
+    assert [text for _, text in await conversation.history()][-4:] == ["", "r1", "r2", "done"]
 
 
-async def test_calls_at_the_end_of_the_messages_are_run_by_the_first_step(simple):
-    runner = await simple.runner(simple.says(), messages=[GO, simple.calls(1)])
+async def test_the_first_step_runs_open_calls_of_the_initial_messages(simple):
+    runner = await simple.runner(simple.answer(), messages=[GO, simple.calls(1)])
     assert (await runner).content == "done"
     assert (simple.ran, await simple.history()) == ({1: 1}, [*CALLED, ("assistant", "done")])
 
 
-async def test_two_tasks_may_ask_for_the_results_at_once(talk):
-    runner = await talk.runner(talk.calls(1), talk.says())
+async def test_two_tasks_may_request_the_results_concurrently(conversation):
+    runner = await conversation.runner(conversation.calls(1), conversation.answer())
     async for _ in runner:
         both = await asyncio.gather(
             runner.generate_tool_response(), runner.generate_tool_response()
         )
         assert both[0] == both[1]
-    assert talk.ran == {1: 1}
+    assert conversation.ran == {1: 1}
 
 
-async def test_results_that_were_asked_for_while_the_next_step_was_taken_are_those_that_were_meant(
+async def test_results_requested_during_the_next_step_belong_to_the_previous_reply(
     simple,
 ):
     gate = asyncio.Event()
@@ -587,7 +626,7 @@ async def test_results_that_were_asked_for_while_the_next_step_was_taken_are_tho
         return "late"
 
     simple.tools.append(Tool("g", "", None, wait))
-    runner = await simple.runner(simple.calls(1, tool="g"), simple.calls(2), simple.says())
+    runner = await simple.runner(simple.calls(1, tool="g"), simple.calls(2), simple.answer())
     steps = aiter(runner)
     await anext(steps)
     step = asyncio.create_task(anext(steps))
@@ -597,19 +636,21 @@ async def test_results_that_were_asked_for_while_the_next_step_was_taken_are_tho
     gate.set()
     await step
     assert [each.text for each in await asked] == ["late"]
-    assert simple.ran == {}  # the newest reply's calls were not meant
+    assert simple.ran == {}  # the calls of the newest reply have not run
     assert [item.content async for item in steps] == ["done"]
 
 
-async def test_who_is_cancelled_in_the_middle_asks_again_and_gets_what_was_done(talk):
+async def test_after_a_cancelled_request_for_results_the_completed_results_are_available(
+    conversation,
+):
     begun = asyncio.Event()
 
     async def wait(arguments):
         begun.set()
         await asyncio.Event().wait()
 
-    talk.tools.append(Tool("g", "", None, wait))
-    runner = await talk.runner(talk.calls(1, tool="g"), talk.says())
+    conversation.tools.append(Tool("g", "", None, wait))
+    runner = await conversation.runner(conversation.calls(1, tool="g"), conversation.answer())
     async for _ in runner:
         if runner.iteration_count == 1:
             asking = asyncio.create_task(runner.generate_tool_response())
@@ -617,13 +658,13 @@ async def test_who_is_cancelled_in_the_middle_asks_again_and_gets_what_was_done(
             asking.cancel()
             await asyncio.wait({asking})
             assert asking.cancelled()
-            assert [row[0] for row in await talk.history()] == ["user", "assistant", "tool"]
+            assert [row[0] for row in await conversation.history()] == ["user", "assistant", "tool"]
             (message,) = await runner.generate_tool_response()
             assert (message.tool_call_id, message.is_error) == ("call_1", True)
-    assert (await talk.history())[-1] == ("assistant", "done")
+    assert (await conversation.history())[-1] == ("assistant", "done")
 
 
-async def test_who_is_cancelled_before_the_first_step_gets_what_was_done(simple):
+async def test_after_a_cancelled_request_before_the_first_step_the_results_are_available(simple):
     begun = asyncio.Event()
 
     async def wait(arguments):
@@ -631,7 +672,7 @@ async def test_who_is_cancelled_before_the_first_step_gets_what_was_done(simple)
         await asyncio.Event().wait()
 
     simple.tools.append(Tool("g", "", None, wait))
-    runner = await simple.runner(simple.says(), messages=[GO, simple.calls(1, tool="g")])
+    runner = await simple.runner(simple.answer(), messages=[GO, simple.calls(1, tool="g")])
     asking = asyncio.create_task(runner.generate_tool_response())
     await begun.wait()
     asking.cancel()
@@ -642,21 +683,20 @@ async def test_who_is_cancelled_before_the_first_step_gets_what_was_done(simple)
 
 
 # ---- callbacks
-# --------------------------------------------------------------------------------------------
 
 
-async def test_callbacks_are_called_in_order(talk):
-    heard = []
-    runner = await talk.runner(
-        talk.calls(1, 2),
-        talk.says(),
-        on_iteration=lambda number, response: heard.append((number, len(response.tool_calls))),
-        on_tool_call=lambda call: heard.append(call.id),
-        on_tool_result=lambda result: heard.append((result.call_id, result.output)),
-        on_event=lambda event: heard.append(event.name) if event.name == "loop_end" else None,
+async def test_callbacks_are_called_in_order(conversation):
+    received = []
+    runner = await conversation.runner(
+        conversation.calls(1, 2),
+        conversation.answer(),
+        on_iteration=lambda number, response: received.append((number, len(response.tool_calls))),
+        on_tool_call=lambda call: received.append(call.id),
+        on_tool_result=lambda result: received.append((result.call_id, result.output)),
+        on_event=lambda event: received.append(event.name) if event.name == "loop_end" else None,
     )
     await runner
-    assert heard == [
+    assert received == [
         (1, 2),
         "call_1",
         "call_2",
@@ -670,7 +710,7 @@ async def test_callbacks_are_called_in_order(talk):
 @pytest.mark.parametrize(
     "name", ["on_iteration", "on_tool_call", "on_tool_result", "turn_end", "loop_end"]
 )
-async def test_after_a_callback_that_raises_the_runner_goes_on(talk, name):
+async def test_after_a_callback_raises_the_runner_can_continue(conversation, name):
     failing = [LookupError(name)]
 
     def fail(*_):
@@ -680,72 +720,73 @@ async def test_after_a_callback_that_raises_the_runner_goes_on(talk, name):
     given = {name: fail}
     if not name.startswith("on_"):
         given = {"on_event": lambda event: fail() if event.name == name else None}
-    runner = await talk.runner(talk.calls(1, 2), talk.says(), **given)
+    runner = await conversation.runner(conversation.calls(1, 2), conversation.answer(), **given)
     with pytest.raises(LookupError):
         await runner
-    await talk.history()
+    await conversation.history()
     assert (await runner).content == "done"
-    assert all(count == 1 for count in talk.ran.values())
-    assert [role for role, _ in await talk.history()] == [
+    assert all(count == 1 for count in conversation.ran.values())
+    assert [role for role, _ in await conversation.history()] == [
         "user",
         "assistant",
         "tool",
         "tool",
         "assistant",
     ]
-    assert talk.model.requests[2:] == []  # the model was not asked for anything twice
+    assert conversation.model.requests[2:] == []  # no further request was sent
     assert runner.iteration_count == 2
 
 
-async def test_after_a_listener_that_raises_at_the_last_decision_the_reply_is_there_once(talk):
+async def test_after_a_listener_raises_at_the_last_decision_the_reply_is_stored_once(conversation):
     failing = [LookupError("decision")]
 
     def fail(event):
         if event.name == "decision" and event.reply and failing:
             raise failing.pop()
 
-    runner = await talk.runner(talk.says(), on_event=fail)
+    runner = await conversation.runner(conversation.answer(), on_event=fail)
     with pytest.raises(LookupError):
         await runner
     assert (await runner).content == "done"
-    assert await talk.history() == [WENT, ("assistant", "done")]
+    assert await conversation.history() == [WENT, ("assistant", "done")]
 
 
-async def test_a_reply_that_a_callback_refused_to_see_is_given_the_next_time(simple):
+async def test_a_reply_whose_callback_raised_is_delivered_by_the_next_iteration(simple):
     failing = [LookupError()]
 
     def fail(number, response):
         if failing:
             raise failing.pop()
 
-    runner = await simple.runner(simple.calls(1), simple.says(), on_iteration=fail)
+    runner = await simple.runner(simple.calls(1), simple.answer(), on_iteration=fail)
     with pytest.raises(LookupError):
         await anext(aiter(runner))
     assert [len(item.tool_calls) async for item in runner] == [1, 0]
 
 
 async def test_callbacks_may_be_async_and_are_awaited_in_order(simple):
-    heard = []
+    received = []
 
     def hear(name):
         async def listen(*_):
             await asyncio.sleep(0)
-            heard.append(name)
+            received.append(name)
 
         return listen
 
     names = ("on_iteration", "on_tool_call", "on_tool_result")
     listeners = {name: hear(name) for name in names}
-    await (await simple.runner(simple.calls(1), simple.says(), **listeners))
-    assert heard == ["on_iteration", "on_tool_call", "on_tool_result", "on_iteration"]
+    await (await simple.runner(simple.calls(1), simple.answer(), **listeners))
+    assert received == ["on_iteration", "on_tool_call", "on_tool_result", "on_iteration"]
 
 
-# ---- a model that fails
-# -----------------------------------------------------------------------------------
+# ---- failed requests
 
 
-async def test_after_a_failed_model_call_it_goes_on_without_losing_or_repeating_anything(talk):
-    runner = await talk.runner(500, talk.calls(1), 503, talk.says())
+async def test_after_a_failed_request_the_runner_continues_without_losing_or_repeating_anything(
+    conversation,
+):
+    runner = await conversation.runner(500, conversation.calls(1), 503, conversation.answer())
     failures, items = 0, 0
     for _ in range(3):
         try:
@@ -754,31 +795,31 @@ async def test_after_a_failed_model_call_it_goes_on_without_losing_or_repeating_
         except ServerFailed:
             failures += 1
     assert (failures, items, runner.iteration_count) == (2, 2, 2)
-    assert (talk.ran, runner.result.status) == ({1: 1}, "completed")
-    assert await talk.history() == [*CALLED, ("assistant", "done")]
+    assert (conversation.ran, runner.result.status) == ({1: 1}, "completed")
+    assert await conversation.history() == [*CALLED, ("assistant", "done")]
     with pytest.raises(RuntimeError, match="can be iterated only once"):
         aiter(runner)
 
 
-async def test_edits_after_a_failure_hold_for_the_next_try(talk):
-    runner = await talk.runner(talk.calls(1), 500, talk.says())
+async def test_edits_after_a_failed_request_apply_to_the_next_request(conversation):
+    runner = await conversation.runner(conversation.calls(1), 500, conversation.answer())
     with pytest.raises(ServerFailed):
         await runner
     runner.push_messages(Message.user("again"))
     runner.set_params(lambda now: replace(now, temperature=0.5))
     await runner
-    assert await talk.history() == [*CALLED, ("user", "again"), ("assistant", "done")]
-    assert [each.temperature for each in talk.model.requests] == [None, None, 0.5]
+    assert await conversation.history() == [*CALLED, ("user", "again"), ("assistant", "done")]
+    assert [each.temperature for each in conversation.model.requests] == [None, None, 0.5]
 
 
-async def test_a_push_before_a_callback_that_raises_comes_before_the_next_request(simple):
+async def test_a_message_pushed_before_a_callback_raises_is_part_of_the_next_request(simple):
     failing = [LookupError()]
 
     def fail(result):
         if failing:
             raise failing.pop()
 
-    runner = await simple.runner(simple.calls(1), simple.says(), on_tool_result=fail)
+    runner = await simple.runner(simple.calls(1), simple.answer(), on_tool_result=fail)
 
     async def iterate():
         async for _ in runner:
@@ -791,11 +832,10 @@ async def test_a_push_before_a_callback_that_raises_comes_before_the_next_reques
 
 
 # ---- done
-# -------------------------------------------------------------------------------------------------
 
 
-async def test_done_waits_for_whoever_iterates(talk):
-    runner = await talk.runner(talk.calls(1), talk.says())
+async def test_done_waits_for_a_running_iteration(conversation):
+    runner = await conversation.runner(conversation.calls(1), conversation.answer())
     waiting = asyncio.create_task(runner.done())
     async for _ in runner:
         await asyncio.sleep(0)
@@ -803,8 +843,8 @@ async def test_done_waits_for_whoever_iterates(talk):
     assert (await waiting).content == "done"
 
 
-async def test_done_raises_what_ended_the_iteration_even_if_another_one_has_begun(talk):
-    runner = await talk.runner(500, talk.says())
+async def test_done_raises_the_error_of_the_iteration_it_waited_for(conversation):
+    runner = await conversation.runner(500, conversation.answer())
     waiting = asyncio.create_task(runner.done())
     await asyncio.sleep(0)
     with pytest.raises(ServerFailed):
@@ -816,8 +856,8 @@ async def test_done_raises_what_ended_the_iteration_even_if_another_one_has_begu
 
 
 @pytest.mark.parametrize("wait", ["done", "run_until_done"])
-async def test_waiting_for_an_iteration_that_was_left_is_an_error(talk, wait):
-    runner = await talk.runner(talk.calls(1))
+async def test_waiting_for_an_abandoned_iteration_raises_a_runtime_error(conversation, wait):
+    runner = await conversation.runner(conversation.calls(1))
     async for _ in runner:
         break
     with pytest.raises(RuntimeError, match="must continue its iteration"):
@@ -827,55 +867,54 @@ async def test_waiting_for_an_iteration_that_was_left_is_an_error(talk, wait):
         await waiting
 
 
-async def test_who_iterates_cannot_wait_for_the_end_in_the_middle(simple):
-    runner = await simple.runner(simple.says())
+async def test_awaiting_a_runner_inside_its_own_iteration_raises_a_runtime_error(simple):
+    runner = await simple.runner(simple.answer())
     async for _ in runner:
         with pytest.raises(RuntimeError, match="must continue its iteration"):
             await runner
     assert runner.result.status == "completed"
 
 
-async def test_an_iteration_that_was_cancelled_may_go_on(talk):
+async def test_a_cancelled_iteration_can_be_continued(conversation):
     begun = asyncio.Event()
 
     async def wait(arguments):
         begun.set()
         await asyncio.Event().wait()
 
-    talk.tools.append(Tool("g", "", None, wait))
-    runner = await talk.runner(talk.calls(1, tool="g"), talk.says())
+    conversation.tools.append(Tool("g", "", None, wait))
+    runner = await conversation.runner(conversation.calls(1, tool="g"), conversation.answer())
     running = asyncio.create_task(runner.run_until_done())
     await begun.wait()
     running.cancel()
     await asyncio.wait({running})
     with pytest.raises(RuntimeError, match="was cancelled"):
         await runner.done()
-    assert [role for role, _ in await talk.history()] == ["user", "assistant", "tool"]
+    assert [role for role, _ in await conversation.history()] == ["user", "assistant", "tool"]
     assert (await runner).content == "done"
-    assert len(await talk.history()) == 4
+    assert len(await conversation.history()) == 4
 
 
-# ---- leaving
-# ----------------------------------------------------------------------------------------------
+# ---- leaving the iteration
 
 
-async def test_whoever_leaves_leaves_a_sound_history_at_once(talk):
-    runner = await talk.runner(talk.calls(1), talk.calls(2))
+async def test_leaving_the_iteration_leaves_a_valid_history_at_once(conversation):
+    runner = await conversation.runner(conversation.calls(1), conversation.calls(2))
     async for _ in runner:
         if runner.iteration_count == 2:
             break
-    now = runner.params.messages if talk.mode == "messages" else ()
+    now = runner.params.messages if conversation.mode == "messages" else ()
     assert MessageHistory(now).check_history() == []
-    assert await talk.history() == CALLED
+    assert await conversation.history() == CALLED
     await asyncio.sleep(0)
-    await asyncio.sleep(0)  # the generator is closed by now
-    assert (await talk.history(), talk.ran) == (CALLED, {1: 1})
+    await asyncio.sleep(0)  # the generator is now closed
+    assert (await conversation.history(), conversation.ran) == (CALLED, {1: 1})
     with pytest.raises(RuntimeError, match="can be iterated only once"):
         aiter(runner)
 
 
-async def test_an_exception_in_the_body_leaves_a_sound_history(talk):
-    runner = await talk.runner(talk.calls(1))
+async def test_an_exception_in_the_loop_body_leaves_a_valid_history(conversation):
+    runner = await conversation.runner(conversation.calls(1))
 
     async def iterate():
         async for _ in runner:
@@ -884,37 +923,36 @@ async def test_an_exception_in_the_body_leaves_a_sound_history(talk):
 
     with pytest.raises(KeyError):
         await iterate()
-    assert await talk.history() == CALLED
+    assert await conversation.history() == CALLED
     assert runner.result is None
 
 
-async def test_a_last_reply_is_kept_also_where_the_consumer_leaves_with_it(simple):
-    async for _ in await simple.runner(simple.says()):
+async def test_the_last_reply_is_stored_even_if_the_consumer_leaves_after_it(simple):
+    async for _ in await simple.runner(simple.answer()):
         break
     assert await simple.history() == [WENT, ("assistant", "done")]
 
 
 # ---- streams
-# ----------------------------------------------------------------------------------------------
 
 
-async def test_a_stream_can_be_heard_through_its_event_before_the_reply_is_an_item(streamed):
-    heard = []
+async def test_listeners_receive_the_stream_before_the_reply_is_an_item(streamed):
+    received = []
 
     def hear(event):
         if event.name == "reply_stream":
-            event.stream.on("text", lambda piece: heard.append(piece.delta))
+            event.stream.on("text", lambda piece: received.append(piece.delta))
 
     runner = await streamed.runner(
-        streamed.calls(1), streamed.says("done and dusted"), on_event=hear
+        streamed.calls(1), streamed.answer("done and dusted"), on_event=hear
     )
     async for reply in runner:
-        assert "".join(heard) == reply.content
+        assert "".join(received) == reply.content
     assert await streamed.history() == [*CALLED, ("assistant", "done and dusted")]
 
 
-async def test_a_stream_that_fails_ends_the_iteration_which_may_go_on(streamed):
-    runner = await streamed.runner(streamed.calls(1), 500, streamed.says())
+async def test_a_failed_stream_ends_the_iteration_and_it_can_be_continued(streamed):
+    runner = await streamed.runner(streamed.calls(1), 500, streamed.answer())
     with pytest.raises(ServerFailed):
         await runner
     assert (await runner).content == "done"
@@ -922,48 +960,47 @@ async def test_a_stream_that_fails_ends_the_iteration_which_may_go_on(streamed):
     assert await streamed.history() == [*CALLED, ("assistant", "done")]
 
 
-# ---- stopped
-# ----------------------------------------------------------------------------------------------
+# ---- aborts and limits
 
 
-async def test_an_abort_before_the_first_step_asks_nobody(talk):
+async def test_an_abort_before_the_first_step_prevents_every_request(conversation):
     abort = asyncio.Event()
     abort.set()
-    runner = await talk.runner(abort=abort)
+    runner = await conversation.runner(abort=abort)
     with pytest.raises(RuntimeError, match="The run was aborted"):
         await runner
-    assert (talk.model.requests, runner.result.status) == ([], "aborted")
+    assert (conversation.model.requests, runner.result.status) == ([], "aborted")
 
 
 @pytest.mark.parametrize("early", [False, True])
-async def test_an_abort_reaches_a_tool_whoever_runs_it(talk, early):
+async def test_an_abort_stops_a_tool_run_by_the_iteration_or_on_request(conversation, early):
     abort = asyncio.Event()
 
     async def wait(arguments):
         abort.set()
         await asyncio.Event().wait()
 
-    talk.tools.append(Tool("g", "", None, wait))
-    runner = await talk.runner(talk.calls(1, tool="g"), abort=abort)
+    conversation.tools.append(Tool("g", "", None, wait))
+    runner = await conversation.runner(conversation.calls(1, tool="g"), abort=abort)
     async for _ in runner:
         if early:
             assert [each.is_error for each in await runner.generate_tool_response()] == [True]
     assert runner.result.status == "aborted"
-    assert [role for role, _ in await talk.history()] == ["user", "assistant", "tool"]
+    assert [role for role, _ in await conversation.history()] == ["user", "assistant", "tool"]
 
 
-async def test_an_abort_between_two_steps_keeps_a_whole_reply_and_runs_nothing(talk):
+async def test_an_abort_between_two_steps_keeps_the_reply_and_runs_nothing(conversation):
     abort = asyncio.Event()
-    runner = await talk.runner(talk.calls(1), abort=abort)
+    runner = await conversation.runner(conversation.calls(1), abort=abort)
     async for _ in runner:
         abort.set()
-    assert (runner.result.status, talk.ran) == ("aborted", {})
+    assert (runner.result.status, conversation.ran) == ("aborted", {})
     refused = "Error (interrupted): The run was stopped before this call was run."
-    assert await talk.history() == [*CALLED[:2], ("tool", refused)]
+    assert await conversation.history() == [*CALLED[:2], ("tool", refused)]
 
 
 @pytest.mark.parametrize("early", [False, True])
-async def test_a_limit_of_time_reaches_a_tool_whoever_runs_it(simple, early):
+async def test_a_time_limit_stops_a_tool_run_by_the_iteration_or_on_request(simple, early):
     simple.tools.append(Tool("g", "", None, held))
     runner = await simple.runner(simple.calls(1, tool="g"), limits=RunLimits(seconds=0.3))
     async for _ in runner:
@@ -973,53 +1010,66 @@ async def test_a_limit_of_time_reaches_a_tool_whoever_runs_it(simple, early):
     assert [role for role, _ in await simple.history()] == ["user", "assistant", "tool"]
 
 
-async def test_a_limit_of_tokens_ends_the_run_before_the_next_tool(talk):
-    runner = await talk.runner(talk.calls(1), limits=RunLimits(tokens=5))
+async def test_a_token_limit_ends_the_run_before_the_next_tool(conversation):
+    runner = await conversation.runner(conversation.calls(1), limits=RunLimits(tokens=5))
     async for _ in runner:
-        runner.push_messages(Message.user("more"))  # no reason to go beyond the limit
-    assert (runner.result.status, talk.ran) == ("limit", {})
-    assert [role for role, _ in await talk.history()] == ["user", "assistant", "tool", "user"]
+        runner.push_messages(Message.user("more"))  # a pushed message does not extend the limit
+    assert (runner.result.status, conversation.ran) == ("limit", {})
+    assert [role for role, _ in await conversation.history()] == [
+        "user",
+        "assistant",
+        "tool",
+        "user",
+    ]
 
 
 # ---- approvals
-# --------------------------------------------------------------------------------------------
 
 
-async def test_calls_that_wait_for_approval_end_the_iteration_and_another_runner_goes_on(talk):
-    talk.tools = [Tool("f", "", None, talk.f, needs_approval=True)]
-    runner = await talk.runner(talk.calls(1))
+async def test_calls_that_wait_for_approval_end_the_iteration_and_another_runner_continues(
+    conversation,
+):
+    conversation.tools = [Tool("f", "", None, conversation.f, needs_approval=True)]
+    runner = await conversation.runner(conversation.calls(1))
     async for _ in runner:
         assert await runner.generate_tool_response() is None
-    assert (runner.result.status, talk.ran) == ("awaiting_approval", {})
+    assert (runner.result.status, conversation.ran) == ("awaiting_approval", {})
     assert [call.id for call in runner.result.pending_approvals] == ["call_1"]
-    first = talk.engine, runner.params.messages
-    runner = await talk.runner(talk.says())
-    if talk.mode == "session":
-        talk.engine = first[0]
-        deps = replace(talk.deps, context_engine=talk.engine)
-        params = talk.params(session_id="s", messages=(), approve=lambda request: True)
+    first = conversation.engine, runner.params.messages
+    runner = await conversation.runner(conversation.answer())
+    if conversation.mode == "session":
+        conversation.engine = first[0]
+        deps = replace(conversation.deps, context_engine=conversation.engine)
+        params = conversation.params(session_id="s", messages=(), approve=lambda request: True)
     else:
-        deps, params = talk.deps, talk.params(*first[1], approve=lambda request: True)
-    talk.last = ToolRunner(deps, params)
-    assert (await talk.last).content == "done"
-    assert await talk.history() == [*CALLED, ("assistant", "done")]
+        deps, params = (
+            conversation.deps,
+            conversation.params(*first[1], approve=lambda request: True),
+        )
+    conversation.last = ToolRunner(deps, params)
+    assert (await conversation.last).content == "done"
+    assert await conversation.history() == [*CALLED, ("assistant", "done")]
 
 
-async def test_nothing_comes_between_a_waiting_call_and_its_result(talk):
-    talk.tools = [Tool("f", "", None, talk.f, needs_approval=True)]
-    runner = await talk.runner(talk.calls(1))
+async def test_pushed_messages_do_not_separate_a_waiting_call_from_its_result(conversation):
+    conversation.tools = [Tool("f", "", None, conversation.f, needs_approval=True)]
+    runner = await conversation.runner(conversation.calls(1))
     async for _ in runner:
         runner.push_messages(Message.user("hurry"))
     assert runner.result.status == "awaiting_approval"
-    kept = await talk.engine.history("s") if talk.mode == "session" else runner.params.messages[:-1]
-    assert [each.role for each in kept] == ["user", "assistant"]
-    assert runner.params.messages[-1].text == "hurry"  # not lost for whoever goes on
+    stored = (
+        await conversation.engine.history("s")
+        if conversation.mode == "session"
+        else runner.params.messages[:-1]
+    )
+    assert [each.role for each in stored] == ["user", "assistant"]
+    assert runner.params.messages[-1].text == "hurry"  # available to the next runner
 
 
-async def test_a_run_that_is_stopped_while_a_call_waits_says_that_it_waits(talk):
-    talk.tools = [Tool("f", "", None, talk.f, needs_approval=True)]
+async def test_an_aborted_run_lists_its_pending_approvals(conversation):
+    conversation.tools = [Tool("f", "", None, conversation.f, needs_approval=True)]
     abort = asyncio.Event()
-    runner = await talk.runner(talk.calls(1), abort=abort)
+    runner = await conversation.runner(conversation.calls(1), abort=abort)
     async for _ in runner:
         assert await runner.generate_tool_response() is None
         abort.set()
@@ -1027,40 +1077,49 @@ async def test_a_run_that_is_stopped_while_a_call_waits_says_that_it_waits(talk)
     assert [call.id for call in runner.result.pending_approvals] == ["call_1"]
 
 
-# ---- the rest
-# ---------------------------------------------------------------------------------------------
+# ---- variables, windows, sessions and misuse
 
 
-async def test_a_long_result_is_a_variable_that_can_be_read(talk):
+async def test_a_long_result_becomes_a_readable_variable(conversation):
     async def long(arguments):
         return "word " * 2000
 
-    talk.tools.append(Tool("g", "", None, long))
-    await (await talk.runner(talk.calls(1, tool="g"), talk.says(), variables_over=200))
-    [shown] = [text for role, text in await talk.history() if role == "tool"]
-    [id] = re.findall(r"var_\w+", shown)  # the same in a conversation that is the same
+    conversation.tools.append(Tool("g", "", None, long))
+    await (
+        await conversation.runner(
+            conversation.calls(1, tool="g"), conversation.answer(), variables_over=200
+        )
+    )
+    [shown] = [text for role, text in await conversation.history() if role == "tool"]
+    [id] = re.findall(r"var_\w+", shown)  # identical conversations have identical ids
     read = {"id": id, "start": 9990, "length": 10}
     asked = Message.assistant("", [ToolCall("call_2", "read_variable", json.dumps(read))])
-    if talk.dialect == "prompt":
+    if conversation.dialect == "prompt":
         asked = json.dumps({"tool": "read_variable", "arguments": read})
-    await (await talk.runner(talk.calls(1, tool="g"), asked, talk.says(), variables_over=200))
-    results = [text for role, text in await talk.history() if role == "tool"]
+    await (
+        await conversation.runner(
+            conversation.calls(1, tool="g"), asked, conversation.answer(), variables_over=200
+        )
+    )
+    results = [text for role, text in await conversation.history() if role == "tool"]
     assert f"[10000 characters in $VAR_REF{{{{{id}}}}}" in results[0]
     assert results[1].startswith("word word \n[characters 9990 to 10000")
 
 
-async def test_the_question_stays_in_sight_however_small_the_window(talk):
-    runner = await talk.runner(
-        *[talk.calls(x) for x in range(3)], talk.says(), window=KeepSystemAndRecent(max_messages=2)
+async def test_the_question_stays_in_the_smallest_window(conversation):
+    runner = await conversation.runner(
+        *[conversation.calls(x) for x in range(3)],
+        conversation.answer(),
+        window=KeepSystemAndRecent(max_messages=2),
     )
     runner.push_messages(Message.assistant("Well?"))
     await runner
-    assert [texts[0] for texts in talk.asked] == ["Go."] * 4
+    assert [texts[0] for texts in conversation.asked] == ["Go."] * 4
 
 
 @pytest.mark.parametrize("new", [Message.user("new"), Message.assistant("new")])
-async def test_a_question_that_was_rewritten_is_not_asked_any_more(simple, new):
-    runner = await simple.runner(simple.calls(1), simple.calls(2), simple.says())
+async def test_a_replaced_question_is_not_sent_again(simple, new):
+    runner = await simple.runner(simple.calls(1), simple.calls(2), simple.answer())
     runner.push_messages(Message.user("old"))
     async for _ in runner:
         if runner.iteration_count == 1:
@@ -1069,26 +1128,36 @@ async def test_a_question_that_was_rewritten_is_not_asked_any_more(simple, new):
     assert shown[1:] == [["new", "", "r1"], ["new", "", "r1", "", "r2"]]
 
 
-@pytest.mark.parametrize("way", ["native session", "prompt session", "prompt session stream"])
-async def test_a_second_runner_goes_on_with_the_session_of_the_first(way):
-    talk = Talk(way)
-    first = await talk.runner(talk.calls(1), talk.says(), talk.calls(2), talk.says("bye"))
-    second = ToolRunner(talk.deps, talk.params(Message.user("And?")))
+@pytest.mark.parametrize("kind", ["native session", "prompt session", "prompt session stream"])
+async def test_a_second_runner_continues_the_session_of_the_first(kind):
+    conversation = Conversation(kind)
+    first = await conversation.runner(
+        conversation.calls(1),
+        conversation.answer(),
+        conversation.calls(2),
+        conversation.answer("bye"),
+    )
+    second = ToolRunner(conversation.deps, conversation.params(Message.user("And?")))
     assert ((await first).content, (await second).content) == ("done", "bye")
     again = [("user", "And?"), ("assistant", ""), ("tool", "r2"), ("assistant", "bye")]
-    assert (talk.ran, await talk.history()) == (
+    assert (conversation.ran, await conversation.history()) == (
         {1: 1, 2: 1},
         [*CALLED, ("assistant", "done"), *again],
     )
-    await talk.gateway.aclose()
+    await conversation.gateway.aclose()
 
 
 @pytest.mark.parametrize("early", [False, True])
-@pytest.mark.parametrize("way", ["native session", "prompt session", "prompt session stream"])
-async def test_two_runners_at_once_on_one_session_take_turns(way, early):
-    talk = Talk(way)
-    first = await talk.runner(talk.calls(1), talk.calls(2), talk.says("one"), talk.says("two"))
-    second = ToolRunner(talk.deps, talk.params(Message.user("And I?")))
+@pytest.mark.parametrize("kind", ["native session", "prompt session", "prompt session stream"])
+async def test_two_concurrent_runners_of_one_session_take_turns(kind, early):
+    conversation = Conversation(kind)
+    first = await conversation.runner(
+        conversation.calls(1),
+        conversation.calls(2),
+        conversation.answer("one"),
+        conversation.answer("two"),
+    )
+    second = ToolRunner(conversation.deps, conversation.params(Message.user("And I?")))
 
     async def iterate(runner):
         async for _ in runner:
@@ -1096,8 +1165,8 @@ async def test_two_runners_at_once_on_one_session_take_turns(way, early):
                 await runner.generate_tool_response()
 
     await asyncio.gather(iterate(first), iterate(second))
-    history = await talk.history()
-    assert talk.ran == {1: 1, 2: 1}
+    history = await conversation.history()
+    assert conversation.ran == {1: 1, 2: 1}
     assert sorted(text for _, text in history) == [
         "",
         "",
@@ -1108,7 +1177,7 @@ async def test_two_runners_at_once_on_one_session_take_turns(way, early):
         "r2",
         "two",
     ]
-    await talk.gateway.aclose()
+    await conversation.gateway.aclose()
 
 
 @pytest.mark.parametrize(
@@ -1120,32 +1189,32 @@ async def test_two_runners_at_once_on_one_session_take_turns(way, early):
         lambda runner: anext(aiter(runner)),
     ],
 )
-async def test_a_tool_that_uses_its_own_runner_is_refused_instead_of_hanging(talk, use):
+async def test_a_tool_that_uses_its_own_runner_gets_an_error_instead_of_blocking(conversation, use):
     async def ask(arguments):
         try:
-            await use(talk.last)
+            await use(conversation.last)
         except RuntimeError as error:
             return f"refused: {'already' in str(error)}"
 
-    talk.tools.append(Tool("g", "", None, ask))
-    runner = await talk.runner(talk.calls(1, tool="g"), talk.says())
+    conversation.tools.append(Tool("g", "", None, ask))
+    runner = await conversation.runner(conversation.calls(1, tool="g"), conversation.answer())
     async with asyncio.timeout(5):
         await runner
-    assert (await talk.history())[2:] == [("tool", "refused: True"), ("assistant", "done")]
+    assert (await conversation.history())[2:] == [("tool", "refused: True"), ("assistant", "done")]
 
 
-async def test_parameters_without_messages_leave_the_conversation_alone(talk):
-    runner = await talk.runner(talk.calls(1), talk.says())
+async def test_parameters_without_messages_do_not_change_the_conversation(conversation):
+    runner = await conversation.runner(conversation.calls(1), conversation.answer())
     async for _ in runner:
         if runner.iteration_count == 1:
             runner.set_params(replace(runner.params, messages=(), temperature=0.5))
             assert (runner.params.temperature, len(runner.params.messages) > 0) == (0.5, True)
-    assert await talk.history() == [*CALLED, ("assistant", "done")]
+    assert await conversation.history() == [*CALLED, ("assistant", "done")]
 
 
-async def test_what_is_no_deps_and_no_params_is_refused_by_name(talk):
-    await talk.runner()
+async def test_wrong_types_of_deps_and_params_raise_an_error_that_names_them(conversation):
+    await conversation.runner()
     with pytest.raises(TypeError, match="deps must be of type ToolLoopDeps, not ToolRegistry"):
-        ToolRunner(talk.deps.tool_registry, RunnerParams())
+        ToolRunner(conversation.deps.tool_registry, RunnerParams())
     with pytest.raises(TypeError, match="params must be of type RunnerParams, not ToolLoopOptions"):
-        ToolRunner(talk.deps, ToolLoopOptions())
+        ToolRunner(conversation.deps, ToolLoopOptions())

@@ -1,5 +1,4 @@
-"""A run taken step by step, below the runner: where it stands between two steps, and how it goes
-on."""
+"""Tests of single steps of a run: the state between two steps, and how a run continues."""
 
 import asyncio
 
@@ -25,11 +24,11 @@ def calls(*ids):
     return Message.assistant("", [ToolCall(id, "f", "{}") for id in ids])
 
 
-class Walk:
-    """Steps through a script, with one tool, and what was seen of it."""
+class Scenario:
+    """A stepper with a scripted model and one tool, and a record of what happened."""
 
     def __init__(self, *replies, messages=(GO,), most=None, fail=(), **params):
-        self.ran, self.told, self.events, self.fail = [], [], [], dict(fail)
+        self.ran, self.replies, self.events, self.fail = [], [], [], dict(fail)
         self.model = ScriptedModel(replies)
         self.gateway = Gateway("openai:m", transport=self.model, max_retries=0)
         tool = Tool("f", "", None, self.run)
@@ -49,7 +48,7 @@ class Walk:
         return "r"
 
     def replied(self, response):
-        self.told.append(response.content or len(response.tool_calls))
+        self.replies.append(response.content or len(response.tool_calls))
         self.raise_at("replied")
 
     def hear(self, event):
@@ -68,11 +67,11 @@ class Walk:
 
 
 @pytest.fixture
-async def walk():
+async def new_scenario():
     made = []
 
     def make(*replies, **rest):
-        made.append(Walk(*replies, **rest))
+        made.append(Scenario(*replies, **rest))
         return made[-1]
 
     yield make
@@ -80,25 +79,33 @@ async def walk():
         await each.gateway.aclose()
 
 
-async def test_a_step_leads_to_a_reply_of_which_nothing_was_done(walk):
-    w = walk(calls("a"), "done")
-    item = await w.steps.next()
-    assert ([call.id for call in item.tool_calls], w.ran, w.history) == (["a"], [], ["Go."])
-    item = await w.steps.next()
-    assert (item.content, w.ran, w.history) == ("done", ["a"], ["Go.", 1, "r", "done"])
-    assert w.told == [1, "done"]
-    assert await w.steps.next() == Ending("completed", "done")
-    assert await w.steps.next() == Ending("completed", "done")  # it stays over
+async def test_a_step_returns_a_reply_before_its_calls_run(new_scenario):
+    scenario = new_scenario(calls("a"), "done")
+    item = await scenario.steps.next()
+    assert ([call.id for call in item.tool_calls], scenario.ran, scenario.history) == (
+        ["a"],
+        [],
+        ["Go."],
+    )
+    item = await scenario.steps.next()
+    assert (item.content, scenario.ran, scenario.history) == (
+        "done",
+        ["a"],
+        ["Go.", 1, "r", "done"],
+    )
+    assert scenario.replies == [1, "done"]
+    assert await scenario.steps.next() == Ending("completed", "done")
+    assert await scenario.steps.next() == Ending("completed", "done")  # the run stays finished
 
 
-async def test_nobody_holds_the_conversation_between_two_steps(walk):
-    w = walk(calls("a"), "done")
-    transcript = w.steps._run.transcript
+async def test_the_conversation_is_not_locked_between_two_steps(new_scenario):
+    scenario = new_scenario(calls("a"), "done")
+    transcript = scenario.steps._run.transcript
     for _ in range(2):
-        await w.steps.next()
+        await scenario.steps.next()
         assert not transcript.lock.locked()
     async with transcript.lock:
-        waiting = asyncio.create_task(w.steps.next())
+        waiting = asyncio.create_task(scenario.steps.next())
         await asyncio.sleep(0)
         assert not waiting.done()
     await waiting
@@ -107,108 +114,112 @@ async def test_nobody_holds_the_conversation_between_two_steps(walk):
 @pytest.mark.parametrize(
     "name", ["turn_start", "replied", "decision", "tool_call", "tool_result", "turn_end"]
 )
-async def test_after_a_listener_that_raises_the_next_step_goes_on_behind_it(walk, name):
-    # what is asked for with `turn_start` was not asked, so it is asked again
-    w = walk(calls("a", "b"), "done", fail={name: LookupError(name)})
+async def test_after_a_listener_raises_the_next_step_continues_after_its_event(new_scenario, name):
+    # after a failed `turn_start`, its request was not sent, so it is sent again
+    scenario = new_scenario(calls("a", "b"), "done", fail={name: LookupError(name)})
     items = []
     for _ in range(4):
         try:
-            items.append(await w.steps.next())
+            items.append(await scenario.steps.next())
         except LookupError:
-            assert w.history in (["Go."], w.history[:2] + w.history[2:4])
+            assert scenario.history in (["Go."], scenario.history[:2] + scenario.history[2:4])
     assert [len(each.tool_calls) for each in items[:2]] == [2, 0]
     assert items[2] == Ending("completed", "done")
-    assert (w.told, w.steps.count, len(w.history)) == ([2, "done"], 2, 5)
-    assert len(set(w.ran)) == len(w.ran)
+    assert (scenario.replies, scenario.steps.count, len(scenario.history)) == ([2, "done"], 2, 5)
+    assert len(set(scenario.ran)) == len(scenario.ran)
 
 
-async def test_a_model_that_fails_is_asked_again_by_the_next_step(walk):
-    w = walk(500, calls("a"), 500, "done")
+async def test_after_a_failed_request_the_next_step_repeats_it(new_scenario):
+    scenario = new_scenario(500, calls("a"), 500, "done")
     seen = []
     for _ in range(5):
         try:
-            seen.append(type(await w.steps.next()).__name__)
+            seen.append(type(await scenario.steps.next()).__name__)
         except ServerFailed:
-            seen.append(w.steps.count)
+            seen.append(scenario.steps.count)
     assert seen == [0, "ChatResponse", 1, "ChatResponse", "Ending"]
-    assert (w.ran, w.steps.count, w.history) == (["a"], 2, ["Go.", 1, "r", "done"])
+    assert (scenario.ran, scenario.steps.count, scenario.history) == (
+        ["a"],
+        2,
+        ["Go.", 1, "r", "done"],
+    )
 
 
-async def test_edits_are_in_force_before_the_first_request_and_after_each_turn(walk):
-    w = walk(calls("a"), "done")
-    w.steps.edits.push([Message.user("1")])
-    await w.steps.next()
-    w.steps.edits.push([Message.user("2")])
-    await w.steps.next()
-    assert w.history == ["Go.", "1", 1, "r", "2", "done"]
+async def test_edits_apply_before_the_first_request_and_after_each_turn(new_scenario):
+    scenario = new_scenario(calls("a"), "done")
+    scenario.steps.edits.push([Message.user("1")])
+    await scenario.steps.next()
+    scenario.steps.edits.push([Message.user("2")])
+    await scenario.steps.next()
+    assert scenario.history == ["Go.", "1", 1, "r", "2", "done"]
 
 
-async def test_a_session_that_is_not_there_is_told_by_the_first_step(walk):
-    w = walk(session_id="nowhere")
+async def test_an_unknown_session_raises_at_every_step(new_scenario):
+    scenario = new_scenario(session_id="nowhere")
     for _ in range(2):
         with pytest.raises(SessionNotFound):
-            await w.steps.next()
+            await scenario.steps.next()
 
 
-async def test_messages_from_anywhere_are_mended(walk):
-    w = walk(
+async def test_invalid_initial_messages_are_repaired(new_scenario):
+    scenario = new_scenario(
         "done",
         messages=[Message.user("Go."), calls("a"), Message.user("?"), Message.tool("r", "x")],
     )
-    await w.steps.next()
-    assert [type(each) for each in w.history] == [str, int, str, str, str]
+    await scenario.steps.next()
+    assert [type(each) for each in scenario.history] == [str, int, str, str, str]
 
 
-async def test_results_are_there_once_and_for_the_reply_that_is_the_newest(walk):
-    w = walk(calls("a", "b"), calls("c"), "done")
-    assert await w.steps.run_calls() == ()
+async def test_calls_run_once_and_only_for_the_newest_reply(new_scenario):
+    scenario = new_scenario(calls("a", "b"), calls("c"), "done")
+    assert await scenario.steps.run_calls() == ()
     for ids in ("ab", "c", ""):
-        await w.steps.next()
-        messages = await w.steps.run_calls()
+        await scenario.steps.next()
+        messages = await scenario.steps.run_calls()
         assert "".join(each.tool_call_id for each in messages) == ids
-        assert await w.steps.run_calls() == messages
-    assert w.ran == ["a", "b", "c"]
+        assert await scenario.steps.run_calls() == messages
+    assert scenario.ran == ["a", "b", "c"]
 
 
-async def test_when_all_is_over_nothing_more_is_run(walk):
-    w = walk(calls("a"), abort=asyncio.Event())
-    await w.steps.next()
-    w.steps._run.options.abort.set()
-    ending = await w.steps.next()
-    result = w.steps.result(ending)
-    await w.steps.end(result)
-    await w.steps.end(result)
+async def test_nothing_runs_after_the_end(new_scenario):
+    scenario = new_scenario(calls("a"), abort=asyncio.Event())
+    await scenario.steps.next()
+    scenario.steps._run.options.abort.set()
+    ending = await scenario.steps.next()
+    result = scenario.steps.result(ending)
+    await scenario.steps.end(result)
+    await scenario.steps.end(result)
     refused = "Error (interrupted): The run was stopped before this call was run."
-    assert (ending.status, await w.steps.run_calls(), w.ran) == ("aborted", (), [])
-    assert w.history == ["Go.", 1, refused]
-    assert w.events.count("loop_end") == 1
+    assert (ending.status, await scenario.steps.run_calls(), scenario.ran) == ("aborted", (), [])
+    assert scenario.history == ["Go.", 1, refused]
+    assert scenario.events.count("loop_end") == 1
 
 
-async def test_the_last_request_is_the_one_whose_calls_are_not_run(walk):
-    w = walk(calls("a"), most=1)
-    await w.steps.next()
-    ending = await w.steps.next()
-    assert (ending.status, w.ran, len(w.history)) == ("limit", [], 3)
+async def test_calls_of_the_last_allowed_request_do_not_run(new_scenario):
+    scenario = new_scenario(calls("a"), most=1)
+    await scenario.steps.next()
+    ending = await scenario.steps.next()
+    assert (ending.status, scenario.ran, len(scenario.history)) == ("limit", [], 3)
 
 
-async def test_time_passes_between_two_steps_too(walk):
+async def test_the_time_limit_includes_the_time_between_two_steps(new_scenario):
     limits = RunLimits(seconds=1e-9)
-    w = walk(limits=limits)
-    assert (await w.steps.next()).status == "timeout"
-    assert w.history == ["Go."]
+    scenario = new_scenario(limits=limits)
+    assert (await scenario.steps.next()).status == "timeout"
+    assert scenario.history == ["Go."]
 
 
-async def test_what_came_of_it_is_told_by_its_result(walk):
-    w = walk(calls("a"), "done")
+async def test_the_result_has_status_reply_and_records(new_scenario):
+    scenario = new_scenario(calls("a"), "done")
     for _ in range(2):
-        await w.steps.next()
-    result = w.steps.result(await w.steps.next())
+        await scenario.steps.next()
+    result = scenario.steps.result(await scenario.steps.next())
     assert (result.status, result.reply, result.tool_rounds) == ("completed", "done", 1)
     assert [record.id for record in result.history] == ["a"]
     assert result.stats.duration > 0
 
 
-async def test_a_run_that_is_over_stays_over_if_its_store_fails_at_an_edit():
+async def test_a_finished_run_stays_finished_if_the_store_fails_at_an_edit():
     class Failing(MemoryStore):
         fails = False
 

@@ -48,7 +48,7 @@ class CalledLater:
         (functools.partial(later), True),
     ],
 )
-def test_whether_calling_gives_an_awaitable(given, found):
+def test_is_async_detects_callables_that_return_an_awaitable(given, found):
     assert is_async(given) is found
 
 
@@ -56,7 +56,7 @@ def test_whether_calling_gives_an_awaitable(given, found):
     ("given", "found"),
     [(function, False), (later, False), (yields, True), (yields_later, True), (Called(), False)],
 )
-def test_whether_calling_gives_a_generator(given, found):
+def test_is_generator_detects_generator_functions(given, found):
     assert is_generator(given) is found
 
 
@@ -64,12 +64,12 @@ def test_whether_calling_gives_a_generator(given, found):
     ("given", "counts"),
     [(function, {1, 2}), (later, {1}), (lambda: None, set()), (print, {1, 2, 3}), (type, {1})],
 )
-def test_how_many_arguments_it_takes(given, counts):
+def test_accepts_checks_the_number_of_positional_arguments(given, counts):
     assert {count for count in (1, 2, 3) if accepts(given, count)} >= counts - {3}
     assert not accepts(lambda: None, 1)
 
 
-def test_what_is_below_decorators_and_partials():
+def test_undecorated_unwraps_decorators_and_partials():
     @functools.wraps(function)
     def wrapper(*args): ...
 
@@ -79,7 +79,7 @@ def test_what_is_below_decorators_and_partials():
 def with_types(a: "int", b: "ToolContext | None" = None, *, c: ToolContext): ...
 
 
-def test_a_type_in_quotes_is_read_in_the_functions_module():
+def test_a_quoted_type_is_resolved_in_the_module_of_the_function():
     parameters = inspect.signature(with_types).parameters
     kinds = {name: annotation_of(each, with_types) for name, each in parameters.items()}
     assert kinds["a"] is int
@@ -100,10 +100,10 @@ def test_a_type_in_quotes_is_read_in_the_functions_module():
         "one",
         "context",
         "with a default",
-        "any that is needed",
-        "a default alone",
+        "required second",
+        "only a default",
         "one too many",
     ],
 )
-def test_where_a_context_is_wanted(given, wants, misplaced):
+def test_has_context_and_misplaces_context_detect_the_context_parameter(given, wants, misplaced):
     assert (has_context(given), misplaces_context(given)) == (wants, misplaced)

@@ -53,12 +53,12 @@ def sphinx(city: str, days: int = 3):
 
 
 @pytest.mark.parametrize("function", [google, numpy, sphinx], ids=lambda each: each.__name__)
-def test_description_and_parameters_are_read_from_docstrings_of_all_three_styles(function):
+def test_descriptions_and_parameters_are_read_from_three_docstring_styles(function):
     about = {"city": "Where.", "days": "How far ahead."}
     assert docstring_of(function) == ("Tell the weather.\n\nIt is invented.", about)
 
 
-def test_what_is_said_of_parameters_goes_into_the_schema():
+def test_descriptions_of_parameters_are_part_of_the_schema():
     found = signature_of(google).schema["properties"]
     assert found == {
         "city": {"type": "string", "description": "Where."},
@@ -75,7 +75,7 @@ def keywords(*, city: str, days: int):
     """
 
 
-def test_keyword_arguments_are_described_too():
+def test_descriptions_of_keyword_arguments_are_part_of_the_schema():
     found = signature_of(keywords).schema["properties"]
     assert [found[each]["description"] for each in found] == ["Where.", "How far ahead."]
 
@@ -86,7 +86,7 @@ def test_a_partial_has_the_docstring_of_its_function():
     assert signature.schema["properties"]["city"]["description"] == "Where."
 
 
-def test_a_method_may_have_the_docstring_of_the_one_it_replaces():
+def test_an_overriding_method_inherits_the_docstring():
     class Base:
         def f(self, x: int):
             """Say it."""
@@ -131,7 +131,7 @@ def test_a_method_may_have_the_docstring_of_the_one_it_replaces():
     ],
     ids=lambda value: ascii(value[:16]) if isinstance(value, str) else "",
 )
-def test_no_docstring_keeps_a_function_from_becoming_a_tool_or_says_a_word(
+def test_any_docstring_gives_a_signature_without_warnings_or_output(
     docstring, description, about, capfd, caplog
 ):
     def function(x: int): ...
@@ -141,9 +141,9 @@ def test_no_docstring_keeps_a_function_from_becoming_a_tool_or_says_a_word(
         warnings.simplefilter("always")
         signature = signature_of(function)
     assert (warned, caplog.records, *capfd.readouterr()) == ([], [], "", "")
-    told = {"description": about} if about else {}
+    extra = {"description": about} if about else {}
     if description is not None:
-        assert signature.schema["properties"] == {"x": {"type": "integer", **told}}
+        assert signature.schema["properties"] == {"x": {"type": "integer", **extra}}
         assert signature.description == description
     assert len(signature.description) <= MAX_DOCSTRING
     assert signature.schema["properties"]["x"]["type"] == "integer"

@@ -71,7 +71,7 @@ def objects(properties, required=(), **rest):
     return schema | ({"required": list(required)} if required else {})
 
 
-def test_a_function_that_says_nothing_takes_anything_and_nothing_more():
+def test_a_function_without_annotations_accepts_any_values_but_no_other_names():
     def quiet(a, b=None): ...
 
     assert signature_of(quiet).description == ""
@@ -102,14 +102,14 @@ def test_a_function_without_parameters_takes_an_empty_object():
     ],
     ids=str,
 )
-def test_annotations_become_their_json_schema(annotation, schema):
+def test_annotations_are_converted_to_json_schema(annotation, schema):
     def function(x): ...
 
     function.__annotations__["x"] = annotation
     assert schema_of(function) == objects({"x": schema}, ["x"])
 
 
-def test_enums_and_models_are_defined_once_beside_the_properties():
+def test_enums_and_models_are_defined_once_in_defs():
     def function(place: Place, home: Place, unit: Unit = Unit.C): ...
 
     place = {"city": {"type": "string"}, "country": {"default": "CN", "type": "string"}}
@@ -129,7 +129,7 @@ def test_enums_and_models_are_defined_once_beside_the_properties():
     )
 
 
-def test_a_description_in_the_annotation_stands_before_that_of_the_docstring():
+def test_a_description_in_the_annotation_takes_precedence_over_the_docstring():
     def function(x: Annotated[int, Field(description="annotated")]):
         """Do it.
 
@@ -140,7 +140,7 @@ def test_a_description_in_the_annotation_stands_before_that_of_the_docstring():
     assert schema_of(function)["properties"]["x"]["description"] == "annotated"
 
 
-def test_parameters_may_be_called_what_pydantic_models_may_not():
+def test_parameter_names_may_be_reserved_names_of_pydantic():
     def function(
         json: str, copy: int, title: str, model_config: str, schema: str, properties: str
     ): ...
@@ -149,7 +149,7 @@ def test_parameters_may_be_called_what_pydantic_models_may_not():
     assert [*schema_of(function)["properties"]] == schema_of(function)["required"] == names
 
 
-def test_a_default_that_json_cannot_hold_stays_the_functions_own_business():
+def test_a_default_object_without_a_json_form_is_omitted_from_the_schema():
     marker = object()
 
     def function(x=marker): ...
@@ -165,7 +165,7 @@ def test_a_key_called_title_in_a_default_value_is_kept():
     }
 
 
-def test_checked_arguments_come_as_the_types_of_the_signature():
+def test_arguments_are_converted_to_the_types_of_the_signature():
     def function(day: dt.date, unit: Unit, place: Place): ...
 
     given = {"day": "2024-01-02", "unit": "celsius", "place": {"city": "Oslo"}}
@@ -176,7 +176,7 @@ def test_checked_arguments_come_as_the_types_of_the_signature():
     }
 
 
-def test_what_the_schema_could_not_say_is_refused_by_place_and_without_the_value():
+def test_a_conversion_error_names_the_path_and_not_the_value():
     def function(day: dt.date): ...
 
     given = {"day": "s3cret"}
@@ -186,7 +186,7 @@ def test_what_the_schema_could_not_say_is_refused_by_place_and_without_the_value
     assert [issue.path for issue in caught.value.details["issues"]] == ["/day"]
 
 
-def test_of_very_many_things_that_are_wrong_the_first_are_told():
+def test_an_error_with_very_many_issues_lists_the_first_ones():
     def function(days: dict[str, dt.date]): ...
 
     with pytest.raises(ToolError, match="and at least 9990 more") as caught:
@@ -232,14 +232,14 @@ def misspelled(x: "Intt"): ...  # noqa: F821
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
 )
-def test_a_parameter_that_json_cannot_describe_is_refused_in_words(function, says):
+def test_a_parameter_without_a_json_schema_raises_a_registration_error(function, says):
     with pytest.raises(RegistrationError) as caught:
         tool(function)
     assert says in str(caught.value)
     assert "https://" not in str(caught.value)
 
 
-def test_an_alias_is_neither_shown_nor_taken_because_the_model_sees_the_names_of_the_code():
+def test_an_alias_is_neither_shown_nor_accepted():
     def function(q: Annotated[str, Field(alias="query")], place: Aliased): ...
 
     signature = signature_of(function)
@@ -276,7 +276,7 @@ def test_an_alias_is_neither_shown_nor_taken_because_the_model_sees_the_names_of
     ],
     ids=str,
 )
-def test_what_fits_the_schema_arrives_as_the_type_of_the_annotation(annotation, given, taken):
+def test_valid_arguments_are_converted_to_the_annotated_type(annotation, given, taken):
     def function(x): ...
 
     function.__annotations__["x"] = annotation
@@ -290,7 +290,7 @@ def test_what_fits_the_schema_arrives_as_the_type_of_the_annotation(annotation, 
     [[], {}, Tree(name="a"), Unit.C, dt.date(2024, 1, 2), {1}, Path("a")],
     ids=lambda value: type(value).__name__,
 )
-def test_a_default_may_be_anything_and_is_shown_as_json(default):
+def test_a_default_of_any_type_is_shown_as_json(default):
     def function(x: Any = default): ...
 
     shown = json.dumps(schema_of(function)["properties"]["x"]["default"])
@@ -314,7 +314,7 @@ def test_a_default_may_be_anything_and_is_shown_as_json(default):
     ],
     ids=["default", "factory", "required"],
 )
-def test_a_field_may_stand_where_the_default_stands_as_in_a_model(default, schema, required, taken):
+def test_a_field_may_be_used_as_the_default(default, schema, required, taken):
     def function(x: int = default): ...
 
     assert schema_of(function) == objects({"x": schema}, required)
@@ -335,7 +335,7 @@ def quoted(a: "list['Tree']", b: "Optional['Unit']" = None): ...  # noqa: UP045
     ],
     ids=["plain", "partial", "cache", "wraps"],
 )
-def test_types_in_quotes_are_found_in_the_functions_module_however_it_is_wrapped(wrap):
+def test_quoted_types_of_wrapped_functions_are_resolved_in_their_module(wrap):
     schema = schema_of(wrap(quoted))
     assert schema["properties"]["a"] == {"type": "array", "items": {"$ref": "#/$defs/Tree"}}
     assert sorted(schema["$defs"]) == ["Tree", "Unit"]
@@ -356,7 +356,7 @@ def test_types_in_quotes_are_found_in_the_functions_module_however_it_is_wrapped
     ids=str,
 )
 @pytest.mark.parametrize("default", [False, True], ids=["", "with default"])
-def test_a_context_is_known_by_its_type_however_that_is_written_and_the_model_never_sees_it(
+def test_a_context_parameter_is_detected_by_its_type_and_excluded_from_the_schema(
     annotation, default
 ):
     def function(a: int, anything): ...
@@ -370,14 +370,14 @@ def test_a_context_is_known_by_its_type_however_that_is_written_and_the_model_ne
     )
 
 
-def test_a_parameter_that_is_only_called_context_is_the_models():
+def test_a_parameter_named_context_with_another_type_is_part_of_the_schema():
     def function(context: str): ...
 
     assert signature_of(function).context is None
     assert [*schema_of(function)["properties"]] == ["context"]
 
 
-def test_an_annotation_that_raises_is_refused_in_words():
+def test_an_annotation_that_raises_gives_a_registration_error():
     for annotation in ("not python!", "1/0", "dt.nope"):
 
         def function(x): ...
@@ -387,7 +387,7 @@ def test_an_annotation_that_raises_is_refused_in_words():
             signature_of(function)
 
 
-def test_a_return_annotation_that_cannot_be_resolved_does_not_matter():
+def test_an_unresolvable_return_annotation_is_ignored():
     def function(x: int) -> "DataFrame": ...  # noqa: F821
 
     assert signature_of(function).schema["properties"] == {"x": {"type": "integer"}}
@@ -396,26 +396,26 @@ def test_a_return_annotation_that_cannot_be_resolved_does_not_matter():
 class Shop:
     def sell(self, count: int): ...
 
-    def told(self: "Shop", count: int): ...
+    def annotated(self: "Shop", count: int): ...
 
     def open(cls, count: int): ...  # noqa: N805 - as @classmethod finds it
 
 
 @pytest.mark.parametrize(
-    "method", [Shop.sell, Shop.told, Shop.open], ids=lambda each: each.__name__
+    "method", [Shop.sell, Shop.annotated, Shop.open], ids=lambda each: each.__name__
 )
-def test_a_method_without_its_object_is_refused_with_what_to_do(method):
+def test_an_unbound_method_raises_an_error_with_advice(method):
     with pytest.raises(RegistrationError, match=r"after the class, .* tool\(thing\.method\)"):
         signature_of(method)
 
 
-def test_a_function_outside_of_classes_may_call_a_parameter_self():
+def test_parameters_of_a_plain_function_may_be_named_self_and_cls():
     def function(self: int, cls: int): ...
 
     assert schema_of(function)["required"] == ["self", "cls"]
 
 
-def test_a_default_that_json_cannot_hold_is_left_out():
+def test_a_default_of_nan_is_omitted_from_the_schema():
     def function(x: float = float("nan")): ...
 
     assert signature_of(function).schema["properties"] == {"x": {"type": "number"}}

@@ -1,4 +1,4 @@
-"""What is too long to be shown is kept as a variable, passed on by reference, and read back."""
+"""Tests of long values: stored as variables, passed by reference, and read back."""
 
 import json
 
@@ -27,7 +27,7 @@ DIALECTS = {"native": NativeDialect, "prompt": PromptDialect}
 
 
 def call(tool="f", dialect="native", **arguments):
-    """A reply that asks for one tool."""
+    """Return a reply with one call."""
     if dialect == "native":
         return Message.assistant("", [ToolCall("call", tool, json.dumps(arguments))])
     return Message.assistant(json.dumps({"tool": tool, "arguments": arguments}))
@@ -47,62 +47,72 @@ def dialect(request):
 
 
 @pytest.fixture
-def run(conversation):
-    """Asks once, with one tool call after the other; returns the conversation and the result of the
-    run."""
+def run(new_conversation):
+    """Ask once, with one call after the other; return the conversation and the result."""
 
     async def asked(tools, calls, dialect="native", values=(), **options):
-        talk = conversation([*calls, answer(dialect)], *tools)
-        await talk.engine.create_session("s")
-        talk._session = "s"
+        conversation = new_conversation([*calls, answer(dialect)], *tools)
+        await conversation.engine.create_session("s")
+        conversation._session = "s"
         for value in values:
-            await talk.engine.variables.put("s", value)
-        return talk, await talk.ask(dialect=DIALECTS[dialect](), **options)
+            await conversation.engine.variables.put("s", value)
+        return conversation, await conversation.ask(dialect=DIALECTS[dialect](), **options)
 
     return asked
 
 
-def shown(talk):
-    """The result in the newest request, as the model sees it."""
-    return talk.model.requests[-1].messages[-1].text.removeprefix("[Tool result for f]\n")
+def shown(conversation):
+    """Return the result in the newest request, as the model sees it."""
+    return conversation.model.requests[-1].messages[-1].text.removeprefix("[Tool result for f]\n")
 
 
-async def kept(talk, id):
-    return await talk.engine.variables.get("s", id)
+async def stored_value(conversation, id):
+    return await conversation.engine.variables.get("s", id)
 
 
 # ---- results
-# --------------------------------------------------------------------------------------------
 
 
-async def test_the_model_sees_how_a_long_result_begins_and_people_get_all(run, recorder, dialect):
-    talk, result = await run([recorder(returns=LONG).tool], [call(dialect=dialect)], dialect)
+async def test_the_model_sees_a_preview_of_a_long_result_and_the_result_keeps_all(
+    run, new_recorder, dialect
+):
+    conversation, result = await run(
+        [new_recorder(returns=LONG).tool], [call(dialect=dialect)], dialect
+    )
     (record,) = result.history
     assert (
-        shown(talk)
+        shown(conversation)
         == f"{LONG[:200]}…\n[5500 characters in $VAR_REF{{{{{record.variable}}}}}: read_variable]"
     )
-    assert record.message.text == shown(talk)
-    assert (record.result.output, await kept(talk, record.variable)) == (LONG, LONG)
-    (told,) = [event.result.output for event in talk.events if event.name == "tool_result"]
-    assert (told, await talk.problems()) == (LONG, [])
+    assert record.message.text == shown(conversation)
+    assert (record.result.output, await stored_value(conversation, record.variable)) == (LONG, LONG)
+    (output,) = [
+        event.result.output for event in conversation.events if event.name == "tool_result"
+    ]
+    assert (output, await conversation.problems()) == (LONG, [])
 
 
-@pytest.mark.parametrize(("length", "is_kept"), [(4000, False), (4001, True)])
-async def test_a_result_is_long_above_4000_characters(run, recorder, length, is_kept):
-    talk, result = await run([recorder(returns="x" * length).tool], [call()])
-    assert (result.history[0].variable is not None, len(shown(talk)) == length) == (
-        is_kept,
-        not is_kept,
+@pytest.mark.parametrize(("length", "is_stored"), [(4000, False), (4001, True)])
+async def test_a_result_above_4000_characters_becomes_a_variable(
+    run, new_recorder, length, is_stored
+):
+    conversation, result = await run([new_recorder(returns="x" * length).tool], [call()])
+    assert (result.history[0].variable is not None, len(shown(conversation)) == length) == (
+        is_stored,
+        not is_stored,
     )
 
 
-async def test_another_length_may_be_said_or_none_at_all(run, recorder):
-    talk, result = await run([recorder(returns="x" * 201).tool], [call()], variables_over=200)
-    assert await kept(talk, result.history[0].variable) == "x" * 201
-    talk, result = await run([recorder(returns=LONG).tool], [call(text=LONG)], variables_over=None)
-    assert (shown(talk), result.history[0].variable) == (LONG, None)
-    assert (await talk.history())[1].tool_calls[0].arguments == json.dumps({"text": LONG})
+async def test_variables_over_sets_or_disables_the_length(run, new_recorder):
+    conversation, result = await run(
+        [new_recorder(returns="x" * 201).tool], [call()], variables_over=200
+    )
+    assert await stored_value(conversation, result.history[0].variable) == "x" * 201
+    conversation, result = await run(
+        [new_recorder(returns=LONG).tool], [call(text=LONG)], variables_over=None
+    )
+    assert (shown(conversation), result.history[0].variable) == (LONG, None)
+    assert (await conversation.history())[1].tool_calls[0].arguments == json.dumps({"text": LONG})
 
 
 @pytest.mark.parametrize(
@@ -116,63 +126,73 @@ async def test_another_length_may_be_said_or_none_at_all(run, recorder):
     ],
     ids=["object", "list", "text", "text that looks like JSON", "a long number"],
 )
-async def test_what_a_tool_returned_keeps_its_type(run, recorder, value):
-    talk, result = await run([recorder(returns=value).tool], [call()])
-    again = await kept(talk, result.history[0].variable)
+async def test_a_stored_value_keeps_its_type(run, new_recorder, value):
+    conversation, result = await run([new_recorder(returns=value).tool], [call()])
+    again = await stored_value(conversation, result.history[0].variable)
     assert (again, type(again)) == (value, type(value))
 
 
-async def test_a_number_of_more_digits_than_python_reads_is_kept_as_text(run, recorder):
-    talk, result = await run([recorder(returns=[10**4999]).tool], [call()])
-    assert len(await kept(talk, result.history[0].variable)) == 5002
-    assert await talk.problems() == []
+async def test_a_number_with_too_many_digits_for_python_is_stored_as_text(run, new_recorder):
+    conversation, result = await run([new_recorder(returns=[10**4999]).tool], [call()])
+    assert len(await stored_value(conversation, result.history[0].variable)) == 5002
+    assert await conversation.problems() == []
 
 
-async def test_a_value_from_the_cache_keeps_its_type_too(run, recorder):
+async def test_a_cached_value_keeps_its_type(run, new_recorder):
     value = {"text": LONG}
-    noted = recorder(returns=value)
-    talk, result = await run([noted.tool], [call(), call()], cache=ResultCache())
-    assert ([each.result.cached for each in result.history], len(noted.seen)) == ([False, True], 1)
-    assert [await kept(talk, each.variable) for each in result.history] == [value, value]
+    recorder = new_recorder(returns=value)
+    conversation, result = await run([recorder.tool], [call(), call()], cache=ResultCache())
+    assert ([each.result.cached for each in result.history], len(recorder.seen)) == (
+        [False, True],
+        1,
+    )
+    assert [await stored_value(conversation, each.variable) for each in result.history] == [
+        value,
+        value,
+    ]
 
 
-async def test_long_texts_among_pictures_are_kept_and_the_rest_stays(run, recorder):
+async def test_long_texts_among_images_become_variables_and_other_parts_are_unchanged(
+    run, new_recorder
+):
     image = ImagePart(data="aGk=", media_type="image/png")
     parts = (TextPart(LONG), image, TextPart("short"), TextPart("x" * 5000))
-    talk, result = await run([recorder(returns=parts).tool], [call()])
+    conversation, result = await run([new_recorder(returns=parts).tool], [call()])
     message = result.history[0].message
     assert [type(part) for part in message.content] == [TextPart, ImagePart, TextPart, TextPart]
     assert (message.content[1], message.content[2].text) == (image, "short")
     assert [part.text[200:202] for part in message.content[::3]] == ["…\n", "…\n"]
-    assert (result.history[0].result.output, await kept(talk, result.history[0].variable)) == (
+    assert (
+        result.history[0].result.output,
+        await stored_value(conversation, result.history[0].variable),
+    ) == (
         parts,
         LONG,
     )
 
 
-async def test_an_error_is_not_put_aside(run):
+async def test_a_long_error_does_not_become_a_variable(run):
     def fail(arguments):
         raise ToolError("execution", LONG)
 
-    talk, result = await run([Tool("f", "", None, fail)], [call()])
-    assert (result.history[0].variable, shown(talk)) == (None, f"Error (execution): {LONG}")
+    conversation, result = await run([Tool("f", "", None, fail)], [call()])
+    assert (result.history[0].variable, shown(conversation)) == (None, f"Error (execution): {LONG}")
 
 
-async def test_notes_stay_in_sight(run, recorder):
-    talk, _ = await run(
-        [recorder(returns=LONG).tool], [call(x=1)], approve=lambda request: Edit({"x": 2})
+async def test_notes_are_shown_after_the_preview(run, new_recorder):
+    conversation, _ = await run(
+        [new_recorder(returns=LONG).tool], [call(x=1)], approve=lambda request: Edit({"x": 2})
     )
-    assert shown(talk).endswith(
+    assert shown(conversation).endswith(
         ': read_variable]\nNote: a person changed the arguments of this call to {"x": 2}.'
     )
 
 
-# ---- arguments
-# ------------------------------------------------------------------------------------------
+# ---- stored sessions
 
 
-async def test_results_outlive_the_process(tmp_path, recorder, dialect):
-    path, noted = tmp_path / "sessions.db", recorder(returns={"text": LONG})
+async def test_stored_results_survive_a_restart(tmp_path, new_recorder, dialect):
+    path, recorder = tmp_path / "sessions.db", new_recorder(returns={"text": LONG})
 
     async def process(*replies, question="Go.", **options):
         store, model = SqliteStore(path), ScriptedModel(replies)
@@ -180,7 +200,9 @@ async def test_results_outlive_the_process(tmp_path, recorder, dialect):
             engine = ContextEngine(store=store)
             if question == "Go.":
                 await engine.create_session("s")
-            deps = ToolLoopDeps(gateway.chat, engine, OutputController(), ToolRegistry(noted.tool))
+            deps = ToolLoopDeps(
+                gateway.chat, engine, OutputController(), ToolRegistry(recorder.tool)
+            )
             given = ToolLoopOptions(dialect=DIALECTS[dialect](), **options)
             result = await run_tool_loop(deps, "s", question, given, resume=question is None)
             problems = (await engine.history("s")).check_history()
@@ -191,10 +213,10 @@ async def test_results_outlive_the_process(tmp_path, recorder, dialect):
     asked = await process(
         call(dialect=dialect, **given), question="Go.", approve=lambda request: Later()
     )
-    assert (asked[0].status, noted.seen) == ("awaiting_approval", [])
+    assert (asked[0].status, recorder.seen) == ("awaiting_approval", [])
     asked = await process(answer(dialect), question=None, approve=lambda request: Approve())
     (record,) = asked[0].history
-    assert (noted.seen, asked[1]) == ([given], [])
+    assert (recorder.seen, asked[1]) == ([given], [])
     read = call("read_variable", dialect, id=record.variable, start=9, length=len(LONG))
     asked = await process(read, answer(dialect), question="And?")
     assert asked[0].history[0].result.output.startswith(f"{LONG}\n[characters 9 to ")
@@ -202,7 +224,6 @@ async def test_results_outlive_the_process(tmp_path, recorder, dialect):
 
 
 # ---- references in arguments
-# ----------------------------------------------------------------------------
 
 VALUE = {"rows": [1, None], "text": "t"}
 
@@ -222,62 +243,76 @@ VALUE = {"rows": [1, None], "text": "t"}
         ("$VAR_REF{var_2}", "$VAR_REF{var_2}"),
     ],
     ids=[
-        *["whole", "with a space", "in a text", "nested", "a key", "a number", "no second time"],
-        *["nor in a text", "spaces inside", "no reference"],
+        *[
+            "whole",
+            "with a space",
+            "in a text",
+            "nested",
+            "a key",
+            "a number",
+            "no nested references",
+        ],
+        *["nested in a text", "spaces inside", "not a reference"],
     ],
 )
-async def test_a_reference_in_arguments_becomes_the_value(run, recorder, written, given, dialect):
-    noted = recorder()
+async def test_a_reference_in_arguments_is_replaced_by_the_value(
+    run, new_recorder, written, given, dialect
+):
+    recorder = new_recorder()
     values = [VALUE, "plain", 7, f"not {reference(2)} again"]
-    _, result = await run([noted.tool], [call(dialect=dialect, x=written)], dialect, values)
-    assert noted.seen == [{"x": given}]
+    _, result = await run([recorder.tool], [call(dialect=dialect, x=written)], dialect, values)
+    assert recorder.seen == [{"x": given}]
     assert json.loads(result.history[0].arguments) == {"x": written}
 
 
-async def test_arguments_are_checked_with_the_values_in_them(run, recorder):
+async def test_arguments_are_validated_with_the_referenced_values(run, new_recorder):
     schema = {
         "type": "object",
         "properties": {"x": {"type": "array"}},
         "additionalProperties": False,
     }
-    noted = recorder(parameters=schema)
-    talk, result = await run(
-        [noted.tool], [call(x=reference(1)), call(x=reference(2))], values=[[1], "no"]
+    recorder = new_recorder(parameters=schema)
+    conversation, result = await run(
+        [recorder.tool], [call(x=reference(1)), call(x=reference(2))], values=[[1], "no"]
     )
-    assert noted.seen == [{"x": [1]}]
+    assert recorder.seen == [{"x": [1]}]
     assert result.history[1].result.error.kind == "validation"
-    assert "/x" in shown(talk)
+    assert "/x" in shown(conversation)
 
 
-async def test_a_reference_that_leads_nowhere_is_told_with_the_variables_there_are(run, recorder):
-    noted = recorder()
-    talk, result = await run([noted.tool], [call(x=[reference(9)])], values=["one", "two"])
-    assert shown(talk) == (
+async def test_an_unknown_reference_gets_an_error_that_lists_the_variables(run, new_recorder):
+    recorder = new_recorder()
+    conversation, result = await run(
+        [recorder.tool], [call(x=[reference(9)])], values=["one", "two"]
+    )
+    assert shown(conversation) == (
         "Error (validation): Unknown variable 'var_9' in this session. Variables: var_1, var_2."
     )
-    assert (noted.seen, result.history[0].result.error.kind) == ([], "validation")
+    assert (recorder.seen, result.history[0].result.error.kind) == ([], "validation")
 
 
-async def test_references_of_others_stay_text(run, recorder):
-    noted = recorder(returns=f"tool {reference(1)}")
-    talk, _ = await run(
-        [noted.tool], [call(x=1)], values=["secret"], question=f"user {reference(1)}"
+async def test_references_of_users_and_tools_are_not_replaced(run, new_recorder):
+    recorder = new_recorder(returns=f"tool {reference(1)}")
+    conversation, _ = await run(
+        [recorder.tool], [call(x=1)], values=["secret"], question=f"user {reference(1)}"
     )
-    texts = [each.text for each in talk.model.requests[-1].messages]
+    texts = [each.text for each in conversation.model.requests[-1].messages]
     assert (texts[0], texts[-1]) == (f"user {reference(1)}", f"tool {reference(1)}")
     assert "secret" not in "".join(texts)
 
 
-async def test_what_a_person_wrote_instead_stays_text(run, recorder):
-    noted = recorder()
+async def test_references_in_edited_arguments_are_not_replaced(run, new_recorder):
+    recorder = new_recorder()
     edit = Edit({"x": reference(1)})
-    await run([noted.tool], [call(x=reference(1))], values=["secret"], approve=lambda request: edit)
-    assert noted.seen == [{"x": reference(1)}]
+    await run(
+        [recorder.tool], [call(x=reference(1))], values=["secret"], approve=lambda request: edit
+    )
+    assert recorder.seen == [{"x": reference(1)}]
 
 
-async def test_who_approves_sees_the_value(run, recorder):
+async def test_the_approver_receives_the_referenced_value(run, new_recorder):
     seen = []
-    tool = recorder().tool
+    tool = new_recorder().tool
     await run(
         [tool],
         [call(x=reference(1))],
@@ -288,19 +323,19 @@ async def test_who_approves_sees_the_value(run, recorder):
 
 
 @pytest.mark.parametrize("written", ['{"x": "$VAR_REF{{var_1}}",}', "{x: '$VAR_REF{{var_1}}'}"])
-async def test_arguments_that_had_to_be_mended_say_so_also_with_references(run, recorder, written):
-    noted, plain = recorder(), written.replace(reference(1), "plain")
+async def test_repairs_of_arguments_with_references_are_reported(run, new_recorder, written):
+    recorder, plain = new_recorder(), written.replace(reference(1), "plain")
     calls = [Message.assistant("", [ToolCall("call", "f", each)]) for each in (written, plain)]
-    _, result = await run([noted.tool], calls, values=["value"])
+    _, result = await run([recorder.tool], calls, values=["value"])
     first, second = [[each.name for each in record.result.repairs] for record in result.history]
-    assert (noted.seen, first == second, len(first) > 0) == (
+    assert (recorder.seen, first == second, len(first) > 0) == (
         [{"x": "value"}, {"x": "plain"}],
         True,
         True,
     )
 
 
-async def test_the_cache_and_the_key_go_by_the_value(run):
+async def test_the_cache_and_the_idempotency_key_depend_on_the_value(run):
     keys = []
 
     async def look(arguments, context):
@@ -314,25 +349,26 @@ async def test_the_cache_and_the_key_go_by_the_value(run):
     assert len(set(keys)) == 2
 
 
-async def test_without_variables_a_reference_is_text(run, recorder):
-    noted = recorder()
-    talk, _ = await run([noted.tool], [call(x=reference(1))], values=["value"], variables_over=None)
-    assert noted.seen == [{"x": reference(1)}]
-    assert [[tool.name for tool in request.tools] for request in talk.model.requests] == [
+async def test_with_variables_disabled_a_reference_is_text(run, new_recorder):
+    recorder = new_recorder()
+    conversation, _ = await run(
+        [recorder.tool], [call(x=reference(1))], values=["value"], variables_over=None
+    )
+    assert recorder.seen == [{"x": reference(1)}]
+    assert [[tool.name for tool in request.tools] for request in conversation.model.requests] == [
         ["f"],
         ["f"],
     ]
 
 
 # ---- read_variable
-# --------------------------------------------------------------------------------------
 
 TREE = {"a/b": {"~c": [10, {"d": "deep"}]}, "": 1, "list": [[], 2], "~1": "tilde"}
 COMPACT = json.dumps(TREE, separators=(",", ":"))
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("asked", "text"),
     [
         ({"id": "var_1"}, "0123456789"),
         ({"id": reference(1)}, "0123456789"),
@@ -345,51 +381,51 @@ COMPACT = json.dumps(TREE, separators=(",", ":"))
         ({"id": "var_2"}, COMPACT),
     ],
 )
-async def test_a_variable_is_read_whole_or_in_part(run, recorder, asked, told):
-    talk, _ = await run(
-        [recorder().tool],
+async def test_read_variable_returns_the_whole_value_or_a_part(run, new_recorder, asked, text):
+    conversation, _ = await run(
+        [new_recorder().tool],
         [call("read_variable", **asked)],
         values=["0123456789", TREE],
         question=reference(1),
     )
-    assert shown(talk) == told
+    assert shown(conversation) == text
 
 
-async def test_what_was_read_is_not_put_aside_again(run, recorder):
+async def test_a_value_from_read_variable_does_not_become_a_variable_again(run, new_recorder):
     calls = [call(), call("read_variable", id=reference(4))]
-    talk, result = await run([recorder(returns=LONG).tool], calls)
+    conversation, result = await run([new_recorder(returns=LONG).tool], calls)
     assert (result.history[0].variable, result.history[1].variable) == ("var_4", None)
-    assert shown(talk) == LONG
+    assert shown(conversation) == LONG
 
 
-def offered(talk):
-    """The tools of each request."""
-    if talk.model.requests[0].tools:
-        return [[tool.name for tool in request.tools] for request in talk.model.requests]
-    lines = [request.messages[0].text.split("\n") for request in talk.model.requests]
+def offered(conversation):
+    """Return the tools of each request."""
+    if conversation.model.requests[0].tools:
+        return [[tool.name for tool in request.tools] for request in conversation.model.requests]
+    lines = [request.messages[0].text.split("\n") for request in conversation.model.requests]
     return [
         [json.loads(line)["name"] for line in each if line.startswith('{"name"')] for each in lines
     ]
 
 
-async def test_a_tool_that_reads_is_offered_from_the_first_reference_on(run, recorder, dialect):
-    noted = recorder(returns="short")
-    talk, _ = await run([noted.tool], [call(dialect=dialect)], dialect)
-    assert offered(talk) == [["f"], ["f"]]
-    noted = recorder(returns=LONG)
-    talk, _ = await run([noted.tool], [call(dialect=dialect)], dialect)
-    assert offered(talk) == [["f"], ["f", "read_variable"]]
+async def test_read_variable_is_offered_from_the_first_reference_on(run, new_recorder, dialect):
+    recorder = new_recorder(returns="short")
+    conversation, _ = await run([recorder.tool], [call(dialect=dialect)], dialect)
+    assert offered(conversation) == [["f"], ["f"]]
+    recorder = new_recorder(returns=LONG)
+    conversation, _ = await run([recorder.tool], [call(dialect=dialect)], dialect)
+    assert offered(conversation) == [["f"], ["f", "read_variable"]]
 
 
-async def test_it_cannot_be_called_in_the_last_request(run, recorder):
-    talk, result = await run([recorder(returns=LONG).tool], [call()], max_tool_rounds=1)
-    assert [request.tool_choice for request in talk.model.requests] == [None, "none"]
+async def test_read_variable_cannot_be_called_in_the_last_request(run, new_recorder):
+    conversation, result = await run([new_recorder(returns=LONG).tool], [call()], max_tool_rounds=1)
+    assert [request.tool_choice for request in conversation.model.requests] == [None, "none"]
     assert result.reply == "done"
 
 
-async def test_a_tool_of_the_same_name_goes_first(run, recorder):
-    mine = recorder("read_variable", returns="mine")
+async def test_a_tool_named_read_variable_takes_precedence(run, new_recorder):
+    mine = new_recorder("read_variable", returns="mine")
     calls = [call(), call("read_variable", id="x")]
-    talk, _ = await run([recorder(returns=LONG).tool, mine.tool], calls)
-    assert (offered(talk), mine.seen) == ([["f", "read_variable"]] * 3, [{"id": "x"}])
-    assert shown(talk) == "mine"
+    conversation, _ = await run([new_recorder(returns=LONG).tool, mine.tool], calls)
+    assert (offered(conversation), mine.seen) == ([["f", "read_variable"]] * 3, [{"id": "x"}])
+    assert shown(conversation) == "mine"

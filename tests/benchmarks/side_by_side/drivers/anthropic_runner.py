@@ -1,5 +1,5 @@
-"""The official `anthropic` SDK with its own loop: `client.beta.messages.tool_runner` over tools
-from functions."""
+"""The official `anthropic` SDK with its own loop: `client.beta.messages.tool_runner` with tools from
+functions."""
 
 import asyncio
 import inspect
@@ -25,7 +25,7 @@ _SAY: Any = {
 
 
 def client(url: str) -> AsyncAnthropic:
-    """One for all that is asked; its spans are switched off."""
+    """Return the shared client; its spans are disabled."""
     return AsyncAnthropic(
         base_url=url,
         api_key=KEY,
@@ -35,7 +35,7 @@ def client(url: str) -> AsyncAnthropic:
 
 
 def coroutine(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The runner takes coroutine functions only, so one that blocks goes to a thread."""
+    """Run a blocking function in a thread, because the runner accepts only coroutine functions."""
     if inspect.iscoroutinefunction(function):
         return function
 
@@ -48,7 +48,7 @@ def coroutine(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @asynccontextmanager
 async def asking(work: Work) -> AsyncIterator[Ask]:
-    """A runner for each question."""
+    """Yield a function that uses a new runner for each question."""
     tools = [beta_async_tool(coroutine(function)) for function in work.functions]
     async with client(work.base) as anthropic:
 
@@ -59,7 +59,7 @@ async def asking(work: Work) -> AsyncIterator[Ask]:
                 system=SYSTEM,
                 tools=tools,
                 messages=[{"role": "user", "content": QUESTION}],
-                thread=False,  # else the server holds the talk, and only what is new is sent
+                thread=False,  # a thread would keep the conversation on the server
             )
             message = await runner.until_done()
             return "".join(block.text for block in message.content if block.type == "text")
@@ -69,7 +69,7 @@ async def asking(work: Work) -> AsyncIterator[Ask]:
 
 @asynccontextmanager
 async def reading(url: str) -> AsyncIterator[Callable[[], Awaitable[tuple[int, str]]]]:
-    """Its plain stream: a typed object for each event."""
+    """Read its plain stream: a typed object for each event."""
     async with client(url) as anthropic:
 
         async def read() -> tuple[int, str]:
@@ -86,7 +86,7 @@ async def reading(url: str) -> AsyncIterator[Callable[[], Awaitable[tuple[int, s
 
 @asynccontextmanager
 async def snapshots(url: str) -> AsyncIterator[Callable[[], Awaitable[tuple[int, object]]]]:
-    """Its helper `.stream()`, whose events hold the arguments so far, parsed."""
+    """Read its helper `.stream()`, whose events have the parsed arguments so far."""
     async with client(url) as anthropic:
 
         async def read() -> tuple[int, object]:

@@ -1,4 +1,4 @@
-"""The same loop over aiohttp, whose parser is C: how fast Python can be."""
+"""The same loop over aiohttp, whose parser is written in C: the speed limit of Python."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -15,7 +15,7 @@ SPEAKS = ("calls",)
 
 
 def client() -> aiohttp.ClientSession:
-    """One for all that is asked."""
+    """Return the shared client."""
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=1000), headers={"Authorization": f"Bearer {KEY}"}
     )

@@ -1,6 +1,6 @@
-"""The loop one writes in an afternoon: one `httpx.AsyncClient`, a list of dicts, and nothing that is checked.
+"""A minimal handwritten loop: one `httpx.AsyncClient`, a list of dicts, and no checks.
 
-All ratios are to this one.
+All ratios refer to this driver.
 """
 
 import json
@@ -25,8 +25,8 @@ Results come back in a message that begins with [Tool result for <name>]. The to
 
 
 def client() -> httpx.AsyncClient:
-    """One for all that is asked; pinned to the loopback, so no proxy of the environment comes
-    between."""
+    """Return the shared client; it is bound to loopback, so that no proxy of the environment is
+    used."""
     headers = {
         "Authorization": f"Bearer {KEY}",
         "x-api-key": KEY,
@@ -37,14 +37,14 @@ def client() -> httpx.AsyncClient:
 
 @asynccontextmanager
 async def asking(work: Work) -> AsyncIterator[Ask]:
-    """The loop of a dialect."""
+    """Yield the loop of a dialect."""
     loop = {"calls": calls, "decisions": decisions, "messages": anthropic_calls}[work.dialect]
     async with client() as http:
         yield lambda: loop(http, work)
 
 
 async def calls(http: httpx.AsyncClient, work: Work) -> str:
-    """OpenAI's tool calls."""
+    """Run OpenAI's tool calls."""
     url = f"{work.base}/chat/completions"
     tools = [{"type": "function", "function": each} for each in described(work.functions)]
     messages: list[Any] = [
@@ -60,17 +60,19 @@ async def calls(http: httpx.AsyncClient, work: Work) -> str:
         messages.append(message)
         if not message.get("tool_calls"):
             return str(message["content"])
-        asked = [
+        calls_made = [
             (each["function"]["name"], each["function"]["arguments"])
             for each in message["tool_calls"]
         ]
-        results = await run_all(work, [(name, json.loads(arguments)) for name, arguments in asked])
+        results = await run_all(
+            work, [(name, json.loads(arguments)) for name, arguments in calls_made]
+        )
         for call, result in zip(message["tool_calls"], results, strict=True):
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
 
 
 async def anthropic_calls(http: httpx.AsyncClient, work: Work) -> str:
-    """Anthropic's tool calls."""
+    """Run Anthropic's tool calls."""
     url = f"{work.base}/v1/messages"
     tools = [
         {
@@ -87,19 +89,19 @@ async def anthropic_calls(http: httpx.AsyncClient, work: Work) -> str:
         answer.raise_for_status()
         content = answer.json()["content"]
         messages.append({"role": "assistant", "content": content})
-        asked = [block for block in content if block["type"] == "tool_use"]
-        if not asked:
+        calls_made = [block for block in content if block["type"] == "tool_use"]
+        if not calls_made:
             return str(content[0]["text"])
-        results = await run_all(work, [(block["name"], block["input"]) for block in asked])
+        results = await run_all(work, [(block["name"], block["input"]) for block in calls_made])
         blocks = [
             {"type": "tool_result", "tool_use_id": block["id"], "content": result}
-            for block, result in zip(asked, results, strict=True)
+            for block, result in zip(calls_made, results, strict=True)
         ]
         messages.append({"role": "user", "content": blocks})
 
 
 async def decisions(http: httpx.AsyncClient, work: Work) -> str:
-    """Decisions as JSON in the text."""
+    """Run decisions as JSON in the text."""
     url = f"{work.base}/chat/completions"
     system = _PROMPT.format(
         system=SYSTEM, tools="\n".join(map(json.dumps, described(work.functions)))

@@ -27,7 +27,7 @@ SPEAKS = ("calls",)
 
 @asynccontextmanager
 async def asking(work: Work) -> AsyncIterator[Ask]:
-    """One agent, called with a new list of messages for each question."""
+    """Yield one agent, called with a new list of messages for each question."""
     model = ChatOpenAI(model=work.model, base_url=work.base, api_key=KEY)
     agent = create_agent(model, tools=work.functions, system_prompt=SYSTEM)
     config = {"recursion_limit": 2 * work.rounds + 10}  # a round is two steps of the graph
@@ -41,7 +41,7 @@ async def asking(work: Work) -> AsyncIterator[Ask]:
 
 @asynccontextmanager
 async def reading(url: str) -> AsyncIterator[Callable[[], Awaitable[tuple[int, str]]]]:
-    """The chunks of the model's stream."""
+    """Read the chunks of the model's stream."""
     model = ChatOpenAI(model="gpt-4o", base_url=url, api_key=KEY)
 
     async def read() -> tuple[int, str]:
@@ -56,8 +56,7 @@ async def reading(url: str) -> AsyncIterator[Callable[[], Awaitable[tuple[int, s
 
 @asynccontextmanager
 async def snapshots(url: str) -> AsyncIterator[Callable[[], Awaitable[tuple[int, object]]]]:
-    """The sum of the chunks so far, whose `tool_calls` are parsed: so its guide to streamed calls
-    does it."""
+    """Add up the chunks, whose `tool_calls` are parsed, as in its guide to streamed calls."""
     model = ChatOpenAI(model="gpt-4o", base_url=url, api_key=KEY)
 
     async def read() -> tuple[int, object]:

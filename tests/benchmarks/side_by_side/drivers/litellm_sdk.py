@@ -1,4 +1,4 @@
-"""`litellm.acompletion` under a loop by hand, as its guide to function calling shows it."""
+"""`litellm.acompletion` with a handwritten loop, as in its guide to function calling."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from typing import Any
 
 from job import KEY, QUESTION, SYSTEM, Ask, Work, described, run_all
 
-os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else its import asks the net for prices
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # prevents a download of prices at import
 
 import litellm
 
@@ -23,7 +23,7 @@ litellm.suppress_debug_info = True
 
 @asynccontextmanager
 async def asking(work: Work) -> AsyncIterator[Ask]:
-    """OpenAI's tool calls; it holds its clients itself."""
+    """Run OpenAI's tool calls; the library manages its clients itself."""
     tools = [{"type": "function", "function": each} for each in described(work.functions)]
     to: dict[str, Any] = {"model": f"openai/{work.model}", "api_base": work.base, "api_key": KEY}
 
@@ -50,7 +50,7 @@ async def asking(work: Work) -> AsyncIterator[Ask]:
 
 @asynccontextmanager
 async def reading(url: str) -> AsyncIterator[Callable[[], Awaitable[tuple[int, str]]]]:
-    """Its stream: a typed object for each event."""
+    """Read its stream: a typed object for each event."""
     to: dict[str, Any] = {"model": "openai/gpt-4o", "api_base": url, "api_key": KEY}
 
     async def read() -> tuple[int, str]:

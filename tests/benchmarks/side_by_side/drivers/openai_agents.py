@@ -19,7 +19,7 @@ set_tracing_disabled(True)
 
 
 def client(url: str) -> AsyncOpenAI:
-    """One for all that is asked."""
+    """Return the shared client."""
     return AsyncOpenAI(
         base_url=url, api_key=KEY, http_client=DefaultAsyncHttpxClient(limits=_LIMITS)
     )
@@ -27,7 +27,7 @@ def client(url: str) -> AsyncOpenAI:
 
 @asynccontextmanager
 async def asking(work: Work) -> AsyncIterator[Ask]:
-    """One agent, a run for each question."""
+    """Yield one agent with a run for each question."""
     async with client(work.base) as openai:
         agent = Agent(
             name="calculator",
@@ -45,7 +45,7 @@ async def asking(work: Work) -> AsyncIterator[Ask]:
 
 @asynccontextmanager
 async def reading(url: str) -> AsyncIterator[Callable[[], Awaitable[tuple[int, str]]]]:
-    """The events of a streamed run that ends with the call."""
+    """Read the events of a streamed run that ends with the call."""
     async with client(url) as openai:
         agent = Agent(
             name="reader",

@@ -1,4 +1,4 @@
-"""The official `openai` SDK under a loop by hand, as its guide to function calling shows it."""
+"""The official `openai` SDK with a handwritten loop, as in its guide to function calling."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -31,7 +31,7 @@ _STORE: Any = {
 
 
 def client(url: str) -> AsyncOpenAI:
-    """One for all that is asked."""
+    """Return the shared client."""
     return AsyncOpenAI(
         base_url=url, api_key=KEY, http_client=DefaultAsyncHttpxClient(limits=_LIMITS)
     )
@@ -39,7 +39,7 @@ def client(url: str) -> AsyncOpenAI:
 
 @asynccontextmanager
 async def asking(work: Work) -> AsyncIterator[Ask]:
-    """OpenAI's tool calls."""
+    """Run OpenAI's tool calls."""
     tools: Any = [{"type": "function", "function": each} for each in described(work.functions)]
     async with client(work.base) as openai:
 
@@ -68,7 +68,7 @@ async def asking(work: Work) -> AsyncIterator[Ask]:
 
 @asynccontextmanager
 async def reading(url: str) -> AsyncIterator[Callable[[], Awaitable[tuple[int, str]]]]:
-    """Its plain stream: a typed object for each event."""
+    """Read its plain stream: a typed object for each event."""
     async with client(url) as openai:
 
         async def read() -> tuple[int, str]:
@@ -87,7 +87,7 @@ async def reading(url: str) -> AsyncIterator[Callable[[], Awaitable[tuple[int, s
 
 @asynccontextmanager
 async def snapshots(url: str) -> AsyncIterator[Callable[[], Awaitable[tuple[int, object]]]]:
-    """Its helper `.stream()`, whose events hold the arguments so far, parsed."""
+    """Read its helper `.stream()`, whose events have the parsed arguments so far."""
     async with client(url) as openai:
 
         async def read() -> tuple[int, object]:

@@ -27,7 +27,7 @@ Read = Callable[[], Awaitable[tuple[int, str]]]
 
 @asynccontextmanager
 async def asking(work: Work) -> AsyncIterator[Ask]:
-    """The loop with the dialect that is wanted."""
+    """Yield the loop with the requested dialect."""
     provider, base = (
         ("anthropic", f"{work.base}/v1") if work.dialect == "messages" else ("openai", work.base)
     )
@@ -52,7 +52,7 @@ async def asking(work: Work) -> AsyncIterator[Ask]:
 
 @asynccontextmanager
 async def reading(url: str) -> AsyncIterator[Read]:
-    """A stream as typed events, its text and its arguments."""
+    """Read a stream as typed events: its text and its arguments."""
     async with Gateway("openai:gpt-4o", api_key=KEY, base_url=url) as gateway:
 
         async def read() -> tuple[int, str]:
@@ -69,7 +69,7 @@ async def reading(url: str) -> AsyncIterator[Read]:
 
 @asynccontextmanager
 async def snapshots(url: str) -> AsyncIterator[Callable[[], Awaitable[tuple[int, object]]]]:
-    """The same, and the value so far looked at in each event."""
+    """Read the same stream, and the parsed arguments in each event."""
     async with Gateway("openai:gpt-4o", api_key=KEY, base_url=url) as gateway:
 
         async def read() -> tuple[int, object]:

@@ -1,4 +1,4 @@
-"""This project with the extra `[fast]`, which it uses where it is installed."""
+"""This project with the extra `[fast]`, which is used if it is installed."""
 
 from drivers.ours import IMPORT, PACKAGES, SPEAKS, asking, reading, snapshots
 

@@ -34,7 +34,7 @@ class Items(TypedDict):
 
 @asynccontextmanager
 async def opened(url: str, name: str) -> AsyncIterator[OpenAIChatModel]:
-    """A model over one client for all that is asked."""
+    """Yield a model with the shared client."""
     http = DefaultAsyncHttpxClient(limits=_LIMITS)
     async with AsyncOpenAI(base_url=url, api_key=KEY, http_client=http) as openai:
         yield OpenAIChatModel(name, provider=OpenAIProvider(openai_client=openai))
@@ -42,7 +42,7 @@ async def opened(url: str, name: str) -> AsyncIterator[OpenAIChatModel]:
 
 @asynccontextmanager
 async def asking(work: Work) -> AsyncIterator[Ask]:
-    """One agent, a run for each question."""
+    """Yield one agent with a run for each question."""
     async with opened(work.base, work.model) as model:
         agent = Agent(model, instructions=SYSTEM, tools=work.functions)
         limits = UsageLimits(request_limit=None)
@@ -55,7 +55,7 @@ async def asking(work: Work) -> AsyncIterator[Ask]:
 
 @asynccontextmanager
 async def reading(url: str) -> AsyncIterator[Callable[[], Awaitable[tuple[int, str]]]]:
-    """The events of one streamed request."""
+    """Read the events of one streamed request."""
     async with opened(url, "gpt-4o") as model:
 
         async def read() -> tuple[int, str]:
@@ -63,7 +63,7 @@ async def reading(url: str) -> AsyncIterator[Callable[[], Awaitable[tuple[int, s
             say = [messages.ModelRequest.user_text_prompt(QUESTION)]
             async with model_request_stream(model, say) as stream:
                 async for event in stream:
-                    match event:  # a part begins with what came first of it
+                    match event:  # the first event of a part has its first piece
                         case messages.PartStartEvent(part=messages.TextPart(content=new)):
                             text.append(new)
                         case messages.PartDeltaEvent(
@@ -83,7 +83,7 @@ async def reading(url: str) -> AsyncIterator[Callable[[], Awaitable[tuple[int, s
 
 @asynccontextmanager
 async def snapshots(url: str) -> AsyncIterator[Callable[[], Awaitable[tuple[int, object]]]]:
-    """A streamed run with structured output: the value so far after each piece, validated."""
+    """Read a streamed run with structured output: the validated value so far after each piece."""
     async with opened(url, "gpt-4o") as model:
         agent = Agent(model, output_type=ToolOutput(Items, name="store"))
 

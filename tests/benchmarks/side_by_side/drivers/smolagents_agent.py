@@ -1,7 +1,6 @@
 """`smolagents`: a `ToolCallingAgent`. It is synchronous, so each conversation runs in a thread.
 
-It calls plain functions only. So it gets an `add` that does the same, and always the tools that
-block.
+It calls only plain functions. So it has its own `add`, and always uses the blocking tools.
 """
 
 import asyncio
@@ -36,18 +35,18 @@ def add(a: int, b: int) -> str:
 
 
 def model(url: str, name: str) -> OpenAIModel:
-    """One for all that is asked."""
+    """Return the shared model client."""
     http = DefaultHttpxClient(limits=_LIMITS)
     return OpenAIModel(name, api_base=url, api_key=KEY, client_kwargs={"http_client": http})
 
 
 @asynccontextmanager
 async def asking(work: Work) -> AsyncIterator[Ask]:
-    """An agent for each question, for an agent holds one conversation."""
+    """Yield a function that uses a new agent for each question, as an agent holds one conversation."""
     shared = model(work.base, work.model)
     tools = [add] if work.tools == "add" else [tool(function) for function in BLOCKING]
 
-    def talk() -> str:
+    def converse() -> str:
         agent = ToolCallingAgent(
             tools,
             shared,
@@ -58,14 +57,14 @@ async def asking(work: Work) -> AsyncIterator[Ask]:
         return str(agent.run(QUESTION))
 
     async def ask() -> str:
-        return await asyncio.get_running_loop().run_in_executor(_THREADS, talk)
+        return await asyncio.get_running_loop().run_in_executor(_THREADS, converse)
 
     yield ask
 
 
 @asynccontextmanager
 async def reading(url: str) -> AsyncIterator[Callable[[], Awaitable[tuple[int, str]]]]:
-    """The model's stream, read in a thread."""
+    """Read the model's stream in a thread."""
     shared = model(url, "gpt-4o")
 
     def read_all() -> tuple[int, str]:

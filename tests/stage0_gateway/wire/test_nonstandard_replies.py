@@ -1,5 +1,4 @@
-"""What some servers say in words of their own: errors that are not under `error`, other finish
-reasons."""
+"""Nonstandard output of some servers: errors outside `error`, and other finish reasons."""
 
 import pytest
 
@@ -18,7 +17,7 @@ IN_A_STREAM = {
 
 
 @pytest.mark.parametrize("event", IN_A_STREAM.values(), ids=IN_A_STREAM)
-def test_an_error_in_any_shape_is_raised_with_its_words(event):
+def test_an_error_of_any_shape_in_a_stream_is_raised_with_its_message(event):
     reader = openai.reader()
     reader.read_event({"choices": [{"delta": {"content": "half of"}}]})
     with pytest.raises(GatewayError, match="boom"):
@@ -29,14 +28,14 @@ def test_an_error_in_any_shape_is_raised_with_its_words(event):
 @pytest.mark.parametrize(
     "body", [{"detail": "boom"}, {"message": "boom"}, {"error": {"message": "boom"}}]
 )
-def test_an_error_that_came_as_if_all_were_well_is_told(wire, body):
+def test_an_error_with_status_200_is_raised(wire, body):
     with pytest.raises(GatewayError, match="boom"):
         wire.reader().decode_whole(body)
     with pytest.raises(GatewayError, match="boom"):
         wire.reader().read_event(body)
 
 
-def test_such_an_error_is_of_the_kind_it_should_have_been_and_keeps_the_status_it_had():
+def test_an_error_with_status_200_has_the_class_of_its_code_and_keeps_the_status():
     with pytest.raises(InvalidRequest, match="HTTP 200, but 400 inside") as caught:
         openai.reader().read_event(IN_A_STREAM["vLLM's"])
     assert caught.value.status == 200
@@ -45,7 +44,7 @@ def test_such_an_error_is_of_the_kind_it_should_have_been_and_keeps_the_status_i
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("raw", "expected"),
     [
         ("model_length", "length"),
         ("max_tokens", "length"),
@@ -53,19 +52,19 @@ def test_such_an_error_is_of_the_kind_it_should_have_been_and_keeps_the_status_i
         ("end_turn", "tool_calls"),
     ],
 )
-def test_a_cut_reply_is_one_whatever_the_server_calls_it(said, meant):
-    body = {"choices": [{"message": {"tool_calls": [CALL]}, "finish_reason": said}]}
-    assert openai.decode(body).finish_reason == meant
+def test_nonstandard_finish_reasons_are_translated(raw, expected):
+    body = {"choices": [{"message": {"tool_calls": [CALL]}, "finish_reason": raw}]}
+    assert openai.decode(body).finish_reason == expected
 
 
-def test_an_empty_finish_reason_is_none_and_does_not_complete_a_stream():
+def test_an_empty_finish_reason_does_not_complete_a_stream():
     reader = openai.reader()
     reader.read_event({"choices": [{"delta": {"content": "half"}, "finish_reason": ""}]})
     with pytest.raises(StreamInterrupted):
         reader.end()
 
 
-def test_a_whole_message_beside_an_empty_delta_is_not_said_twice():
+def test_a_whole_message_beside_an_empty_delta_is_not_duplicated():
     reader = openai.reader()
     reader.read_event({"choices": [{"delta": {"content": "x"}, "message": {"content": "x"}}]})
     reader.read_event(
@@ -74,7 +73,7 @@ def test_a_whole_message_beside_an_empty_delta_is_not_said_twice():
     assert reader.end().content == "x"
 
 
-def test_a_count_that_a_later_chunk_leaves_out_stays():
+def test_a_token_count_that_a_later_chunk_omits_is_kept():
     reader = gemini.reader()
     reader.read_event({"usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 4}})
     reader.read_event(

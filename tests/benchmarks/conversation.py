@@ -1,8 +1,7 @@
-"""A made-up conversation of any length, as an agent with tools has it; what the benchmarks of the
-context share.
+"""A made-up conversation of any length of an agent with tools, shared by the context benchmarks.
 
-Every four messages are a question, an answer with a call, its result, and an answer. Lengths
-differ, and come again in the same order each time.
+Every four messages are a question, an answer with a call, its result, and an answer. Lengths vary in
+a fixed order.
 """
 
 from collections.abc import Iterator
@@ -20,12 +19,12 @@ _WORDS = (
 
 
 def messages(number: int) -> list[Message]:
-    """The first so many messages, the system message among them."""
-    return [SYSTEM, *islice(talk(), number - 1)]
+    """Return the first messages of the conversation, including the system message."""
+    return [SYSTEM, *islice(conversation(), number - 1)]
 
 
-def talk() -> Iterator[Message]:
-    """The conversation, without end."""
+def conversation() -> Iterator[Message]:
+    """Generate the endless conversation."""
     lengths = cycle((60, 150, 400, 90, 240, 700, 120, 330))
     for turn in count():
         call = ToolCall(

@@ -1,7 +1,7 @@
-"""Where the tests of this folder keep sessions, and the process that writes there for them.
+"""Locations of sessions for the tests of this folder, and the process that writes there.
 
-Each place is a text that `writer.py` understands as well: the path of a SQLite file, or where a
-PostgreSQL database is. Loaded by test_kill and test_writers.
+A location is a text that `writer.py` also accepts: the path of a SQLite file, or the URL of a
+PostgreSQL database. Loaded by test_kill and test_writers.
 """
 
 import importlib.util
@@ -24,8 +24,8 @@ HERE = Path(__file__).parent
 
 
 @contextmanager
-def fresh_places(kind: str, folder: Path) -> Iterator[Callable[[], Awaitable[str]]]:
-    """Yields what gives a place that nobody has written to."""
+def fresh_locations(kind: str, folder: Path) -> Iterator[Callable[[], Awaitable[str]]]:
+    """Yield a function that returns a new, empty location."""
     numbers = count()
     if kind == "sqlite":
 
@@ -42,7 +42,7 @@ def fresh_places(kind: str, folder: Path) -> Iterator[Callable[[], Awaitable[str
         pytest.skip(reason)
 
     async def fresh_schema() -> str:
-        name = f"place_{next(numbers)}"
+        name = f"location_{next(numbers)}"
         connection = await asyncpg.connect(server.dsn())
         await connection.execute(f"CREATE SCHEMA {name}")
         await connection.close()
@@ -52,36 +52,35 @@ def fresh_places(kind: str, folder: Path) -> Iterator[Callable[[], Awaitable[str
         yield fresh_schema
 
 
-def store_at(place: str) -> SessionStore:
-    return PostgresStore(place, connections=2) if "://" in place else SqliteStore(place)
+def store_at(location: str) -> SessionStore:
+    return PostgresStore(location, connections=2) if "://" in location else SqliteStore(location)
 
 
-async def settled(place: str) -> None:
-    """Wait until a database's server has noticed that `writer.py` is gone: until then it finishes
-    what it was told."""
-    if "://" not in place:
+async def settled(location: str) -> None:
+    """Wait until the database server has noticed the end of `writer.py`, and has finished its work."""
+    if "://" not in location:
         return
     import asyncpg
 
-    connection = await asyncpg.connect(place)
+    connection = await asyncpg.connect(location)
     there = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'writer'"
     while await connection.fetchval(there):
         pass
     await connection.close()
 
 
-def damage(place: str) -> list[str]:
-    """What is wrong with a file by SQLite's own judgement."""
-    if "://" in place:
+def damage(location: str) -> list[str]:
+    """Return the errors that SQLite's integrity check reports for a file."""
+    if "://" in location:
         return []
-    with closing(sqlite3.connect(place)) as database:
+    with closing(sqlite3.connect(location)) as database:
         found = [text for (text,) in database.execute("PRAGMA integrity_check")]
         return found[found == ["ok"] :] + database.execute("PRAGMA foreign_key_check").fetchall()
 
 
 @contextmanager
 def writing_process() -> Iterator[Callable[..., object]]:
-    """Yields `ask(job, …)`, which has `writer.py` do a job and gives its answer."""
+    """Yield `ask(job, …)`, which runs a job in `writer.py` and returns its answer."""
     command = [sys.executable, HERE / "writer.py"]
     outer = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
     with subprocess.Popen(
@@ -91,14 +90,14 @@ def writing_process() -> Iterator[Callable[..., object]]:
         def ask(job: str, **arguments: object) -> object:
             print(json.dumps([job, arguments]), file=process.stdin, flush=True)
             answer = process.stdout.readline()
-            assert answer, "writer.py ended by itself; what it wrote to stderr says why"
+            assert answer, "writer.py ended unexpectedly; see its stderr"
             return json.loads(answer)
 
         yield ask
 
 
 def load(name: str):
-    """Another file of this folder, as a module."""
+    """Load another file of this folder as a module."""
     spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
