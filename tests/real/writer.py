@@ -78,7 +78,7 @@ async def talk(place, session, seed, pipe):
     chance = random.Random(seed)
     engine = ContextEngine(
         store=Telling(store_at(place), pipe),
-        window=KeepSystemAndRecent(max_tokens=4000, oversize="cut"),
+        window=KeepSystemAndRecent(max_tokens=4000),
     )
     if session not in [each.id for each in await engine.sessions()]:
         await engine.create_session(session, "Be brief.")

@@ -191,15 +191,6 @@ async def test_of_two_equal_questions_outside_of_the_window_one_is_sent():
     assert await transcript.for_request(pinned=QUESTION) == [QUESTION, *STEPS]
 
 
-async def test_a_pinned_question_that_had_to_be_cut_is_not_sent_whole_besides():
-    long = Message.user("x" * 500)
-    window = KeepSystemAndRecent(max_tokens=200, oversize="cut")
-    for before in ([], [HI, HELLO]):
-        sent = await Transcript.of([*before, long], window, Counting()).for_request(pinned=long)
-        assert [each.role for each in sent] == ["user"]
-        assert "characters were cut here" in sent[0].text
-
-
 # ---- the summary
 # -----------------------------------------------------------------------------------------
 
@@ -550,19 +541,6 @@ async def test_a_time_limit_that_runs_out_while_a_message_is_added_is_still_a_ti
     with pytest.raises(TimeoutError):
         await add_in_no_time()
     assert (await transcript.history()).messages == (HI,)
-
-
-async def test_a_pinned_message_that_is_too_long_is_cut_too_where_the_window_cuts():
-    question = Message.user("q" * 1000)
-    talk = [question, Message.assistant("", [ToolCall("a", "f")]), Message.tool("r" * 100, "a")]
-    transcript = Transcript.of(
-        talk, KeepSystemAndRecent(max_tokens=600, oversize="cut"), Counting()
-    )
-    pinned, *newest = await transcript.for_request(pinned=question)
-    assert newest == talk[1:]
-    assert pinned.text.startswith("qqq")
-    assert "characters were cut here" in pinned.text
-    assert len(pinned.text) <= 600 // 4
 
 
 # ---- conflicts between writers
