@@ -15,7 +15,7 @@ Reading order:
     engine        ContextEngine: sessions, stores and windows together
 
 Rooms:
-    counting/      token counters, their calibration, and truncation
+    counting/      token counters and their calibration
     view/          read a journal, project it to messages, select and explain them
     recovery/      open calls, and the repair of a damaged history
     stores/        SQLite, PostgreSQL, export

@@ -40,7 +40,7 @@ class Transcript:
         store: The store of the session's journal. Also an attribute.
         session_id: The session's id. Also an attribute.
         window: Selects the messages of a request; None selects all.
-        counter: Counts tokens; None counts approximately.
+        counter: Counts tokens; None counts approximately. Also an attribute.
         calibration: Corrects the counts by reported usage; None starts a new one.
 
     Attributes:
@@ -59,12 +59,12 @@ class Transcript:
     ) -> None:
         self.store = store
         self.session_id = session_id
+        self.counter: TokenCounter = ApproximateCounter() if counter is None else counter
         self.attachments: dict[str, object] = {}
         self.auto_compact: AutoCompact | None = None
         self._window = KeepEverything() if window is None else window
-        self._counter: TokenCounter = ApproximateCounter() if counter is None else counter
         self._calibration = Calibration() if calibration is None else calibration
-        self._reader = JournalReader(store, session_id, self._counter)
+        self._reader = JournalReader(store, session_id, self.counter)
         self._lock = LoopLock()
         self._extra_text, self._extra_tokens = "", 0
         self._last_request: Selection | None = None
@@ -192,13 +192,11 @@ class Transcript:
             self._extra_text, self._extra_tokens = extra_text, -1  # not counted yet
         has_limit = complete or not isinstance(self._window, KeepEverything)
         if has_limit and self._extra_tokens < 0:
-            self._extra_tokens = self._counter.count(self._extra_text)
-        budget = TokenBudget(
-            reserve_tokens, max(0, self._extra_tokens), self._calibration.ratio, self._counter
-        )
+            self._extra_tokens = self.counter.count(self._extra_text)
+        budget = TokenBudget(reserve_tokens, max(0, self._extra_tokens), self._calibration.ratio)
         reader = self._reader
         if not include_summary:
-            reader = JournalReader(self.store, self.session_id, self._counter, summaries=False)
+            reader = JournalReader(self.store, self.session_id, self.counter, summaries=False)
         await reader.read_new()
         while complete and not reader.has_all:
             await reader.read_back()

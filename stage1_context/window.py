@@ -9,13 +9,11 @@ stops when it is full, so its cost does not depend on the length of the history.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar, Literal, Protocol
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
 
-from stage1_context.counting.heuristic import ApproximateCounter
-from stage1_context.counting.truncate import truncate_messages
 from stage1_context.errors import WindowTooSmall
-from stage1_context.tokens import Counted, TokenCounter
+from stage1_context.tokens import Counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +24,6 @@ class TokenBudget:
         reserve_tokens: Tokens for the reply.
         extra_tokens: Tokens of text besides the messages, such as tool descriptions.
         ratio: The server's tokens for each token of our own count; see `Calibration`.
-        counter: Counts the messages that a window truncates.
 
     Raises:
         ValueError: `reserve_tokens` is negative.
@@ -35,7 +32,6 @@ class TokenBudget:
     reserve_tokens: int = 0
     extra_tokens: int = 0
     ratio: float = 1.0
-    counter: TokenCounter = field(default_factory=ApproximateCounter, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.reserve_tokens < 0:
@@ -88,17 +84,14 @@ class DropOldest:
     Attributes:
         max_tokens: The most tokens of a request, including the reply reserve; None for no limit.
         max_messages: The most messages of a request; None for no limit.
-        oversize: What to do with a newest exchange that is too large. "error" raises
-            WindowTooSmall. "cut" removes the middle of its longest texts and leaves a note there.
 
     Raises:
-        ValueError: A limit is not an integer or negative, or `oversize` is unknown.
+        ValueError: A limit is not an integer or negative.
     """
 
     newest_only: ClassVar[bool] = True
     max_tokens: int | None = None
     max_messages: int | None = None
-    oversize: Literal["error", "cut"] = "error"
 
     def __post_init__(self) -> None:
         for name in ("max_tokens", "max_messages"):
@@ -107,8 +100,6 @@ class DropOldest:
                 raise ValueError(
                     f"{name} is {limit!r}; it must be an integer from 0, or None for no limit."
                 )
-        if self.oversize not in ("error", "cut"):
-            raise ValueError(f"oversize is {self.oversize!r}; it must be 'error' or 'cut'.")
 
     def select(
         self, system: Sequence[Counted], rest: Sequence[Counted], budget: TokenBudget, /
@@ -122,10 +113,6 @@ class DropOldest:
         if start < len(rest) or (not rest and min(tokens_left, messages_left) >= 0):
             return [*system, *rest[start:]]
         newest = rest[exchange_start(rest, len(rest)) :]
-        if self.oversize == "cut" and newest and len(newest) <= messages_left:
-            truncated = truncate_messages(newest, tokens_left, budget.counter)
-            if truncated is not None:
-                return [*system, *truncated]
         raise WindowTooSmall(self._too_small(system, newest, budget))
 
     def messages_left(self, system: Sequence[Counted]) -> float:
@@ -140,8 +127,7 @@ class DropOldest:
             f"exchange have {sum(each.tokens for each in newest)} tokens, "
             f"{len(system)} system message(s) {sum(each.tokens for each in system)}, "
             f"the tools {budget.extra_tokens}, and the reply reserve {budget.reserve_tokens}. "
-            "Increase the limit, shorten the messages, or use oversize='cut' to shorten the "
-            "newest exchange."
+            "Increase the limit, shorten the messages, or store long results as variables."
         )
 
 

@@ -143,13 +143,14 @@ async def compact(
     old, newest = _divide(selection, policy.target)
     if not old:
         return result(False, "All messages belong to the newest part.", fill)
-    messages, counter = [each.message for each in old], selection.budget.counter
+    messages, counter = [each.message for each in old], transcript.counter
     try:
         text = await summarize(policy.chat, before, messages, counter, _piece_tokens(selection))
     except Exception as error:  # the conversation continues without a summary
         return result(False, f"The model failed: {error}", fill, error=error)
     until = newest[0].index if newest else old[-1].index + 1
-    problem = _disadvantage(selection, text, old, newest)
+    summary = Counted(summary_message(text), counter)
+    problem = _disadvantage(selection, summary, old, newest)
     problem = problem or await _write(transcript, created, before, text, until)
     if problem is not None:
         return result(False, problem, fill)
@@ -234,17 +235,16 @@ def _piece_tokens(selection: Selection) -> int:
 
 
 def _disadvantage(
-    selection: Selection, text: str, old: Sequence[Counted], newest: Sequence[Counted]
+    selection: Selection, summary: Counted, old: Sequence[Counted], newest: Sequence[Counted]
 ) -> str | None:
     """Return the reason not to use a summary, or None."""
-    budget, system = selection.budget, selection.system
-    summary = Counted(summary_message(text), budget.counter)
+    system = selection.system
     replaced = sum(each.tokens for each in (*old, *(each for each in system if each.index < 0)))
     if _limits(selection)[1] == math.inf and summary.tokens >= replaced:
         return "The summary is longer than the messages that it would replace."
     system = [*(each for each in system if each.index >= 0), summary]
     try:
-        selection.window.select(system, newest, budget)
+        selection.window.select(system, newest, selection.budget)
     except WindowTooSmall:
         return "The newest exchange would not fit beside the summary."
     return None

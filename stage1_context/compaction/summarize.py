@@ -18,7 +18,6 @@ from stage0_gateway import (
     ThinkingPart,
     response_of,
 )
-from stage1_context.counting.truncate import SHORTEST, truncate_text
 from stage1_context.errors import ContextError
 from stage1_context.tokens import TokenCounter
 
@@ -35,6 +34,9 @@ _TASK = (
 
 _LINE_ENDS = {ord(each): f"\\u{ord(each):04x}" for each in "\x85\u2028\u2029"}
 """Characters that JSON does not escape and some readers treat as the end of a line."""
+
+_SHORTEST = 40
+"""The least characters that remain of a text."""
 
 
 async def summarize(
@@ -88,7 +90,7 @@ def _piece(lines: deque[tuple[str, int]], max_tokens: float) -> str:
 def _line(message: Message, counter: TokenCounter, max_tokens: int) -> tuple[str, int]:
     """Return a message as a JSON line with its tokens; long texts are truncated until it fits."""
     text = _text(message)
-    length = max(len(text), *(len(call.arguments) for call in message.tool_calls), SHORTEST)
+    length = max(len(text), *(len(call.arguments) for call in message.tool_calls), _SHORTEST)
     while True:
         plain: dict[str, Any] = {"role": message.role, "content": truncate_text(text, length)}
         if message.tool_calls:
@@ -104,9 +106,21 @@ def _line(message: Message, counter: TokenCounter, max_tokens: int) -> tuple[str
             plain["tool_call_id"] = message.tool_call_id
         line = json.dumps(plain, ensure_ascii=False).translate(_LINE_ENDS)
         tokens = counter.count(line) + 1  # the end of the line
-        if tokens <= max_tokens or length <= SHORTEST:
+        if tokens <= max_tokens or length <= _SHORTEST:
             return line, tokens
-        length = max(length // 2, SHORTEST)
+        length = max(length // 2, _SHORTEST)
+
+
+def truncate_text(text: str, length: int) -> str:
+    """Return about `length` characters of a text, with a note about the removed ones.
+
+    The middle is removed, because the beginning states the subject and the end the outcome.
+    """
+    if len(text) <= length:
+        return text
+    head = length * 2 // 3
+    tail = text[len(text) - (length - head) :]
+    return f"{text[:head]}\n[… {len(text) - length:,} characters were cut here …]\n{tail}"
 
 
 def _text(message: Message) -> str:

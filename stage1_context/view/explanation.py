@@ -104,19 +104,18 @@ def _explain_system(message: Counted) -> Explained:
 def _explain_rest(selection: Selection, left: int | None) -> Iterator[Explained]:
     """Explain the other messages; the exchange that was dropped last shows the reason."""
     rest, chosen = selection.rest, selection.chosen[len(selection.system) :]
-    start = len(rest) - len(chosen)
-    newest = [each.index for each in rest[max(0, start) :]]
-    if not (isinstance(selection.window, DropOldest) and [each.index for each in chosen] == newest):
+    window = selection.window
+    if not isinstance(window, DropOldest) or type(window).select != DropOldest.select:
         yield from _explain_custom(rest, chosen)
         return
+    start = len(rest) - len(chosen)
     begin = exchange_start(rest, start)
-    reason = _reason(selection.window, selection, rest[begin:start], left)
+    reason = _reason(window, selection, rest[begin:start], left)
     for index, message in enumerate(rest[:start]):
         why = "older than what did not fit" if index < begin else reason
         yield _explained(message, False, why)
-    for sent, original in zip(chosen, rest[start:], strict=True):
-        why = "" if sent is original else f"cut from {original.tokens} tokens"
-        yield _explained(sent, True, why)
+    for message in chosen:
+        yield _explained(message, True, "")
 
 
 def _explain_custom(rest: Sequence[Counted], chosen: Sequence[Counted]) -> Iterator[Explained]:
@@ -134,13 +133,11 @@ def _reason(
     window: DropOldest, selection: Selection, exchange: Sequence[Counted], left: int | None
 ) -> str:
     tokens = sum(each.tokens for each in exchange)
-    sent = len(selection.chosen) - len(selection.system)
-    messages_left = window.messages_left(selection.system) - sent
     if left is not None and tokens > left:
         return f"does not fit: {tokens} needed, {left} left"
-    if len(exchange) > messages_left:
-        return f"too many messages: {len(exchange)} more, {messages_left} left"
-    return "even the newest had to be cut"
+    sent = len(selection.chosen) - len(selection.system)
+    messages_left = window.messages_left(selection.system) - sent
+    return f"too many messages: {len(exchange)} more, {messages_left} left"
 
 
 def _explained(counted: Counted, sent: bool, why: str) -> Explained:

@@ -31,7 +31,7 @@ class JournalReader:
     Args:
         store: The store of the journal.
         session_id: The journal's id.
-        counter: Counts tokens.
+        counter: Counts tokens. Also an attribute.
         summaries: False ignores summaries, so that all messages are shown.
         page: The number of records in the first page; each further page is twice as long.
 
@@ -53,6 +53,7 @@ class JournalReader:
         summaries: bool = True,
         page: int = 32,
     ) -> None:
+        self.counter = counter
         self.system: list[Counted] = []
         self.summary: Counted | None = None
         self.messages: list[Counted] = []
@@ -61,7 +62,6 @@ class JournalReader:
         self.length = 0
         self._store = store
         self._session_id = session_id
-        self._counter = counter
         self._summaries = summaries
         self._first_page = self._page = page
         self._lock = LoopLock()  # held while records are read
@@ -155,9 +155,9 @@ class JournalReader:
             if self._summaries or record.kind != "summary":
                 self.projection.apply(record)
         text = self.projection.summary
-        self.summary = Counted(summary_message(text), self._counter) if text else None
+        self.summary = Counted(summary_message(text), self.counter) if text else None
         self.system = [
-            Counted(message, self._counter, index)
+            Counted(message, self.counter, index)
             for entry in control
             for index, message in self.projection.shown(*entry)
         ]
@@ -176,7 +176,7 @@ class JournalReader:
         exchanges = exchanges_of([*older, *self.results])
         self.results = [each[0] for each in exchanges if each[0][1].role == "tool"]
         self.messages[:0] = [
-            Counted(message, self._counter, index)
+            Counted(message, self.counter, index)
             for exchange in exchanges
             if exchange[0][1].role != "tool"
             for index, message in exchange
@@ -191,7 +191,7 @@ class JournalReader:
             if kind in ("summary", "repair"):
                 self._is_stale = True
             for _, message in self.projection.shown(index, record):
-                new = Counted(message, self._counter, index)
+                new = Counted(message, self.counter, index)
                 if message.role == "system":
                     self.system.append(new)
                 elif index >= self.projection.until:

@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from stage0_gateway import Message
-from stage1_context.counting.truncate import truncate_messages
 from stage1_context.errors import WindowTooSmall
 from stage1_context.tokens import Counted
 from stage1_context.view.journal_reader import JournalReader
-from stage1_context.window import DropOldest, TokenBudget, WindowPolicy
+from stage1_context.window import TokenBudget, WindowPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +56,9 @@ async def select(
     if reader.summary is not None:
         system.append(reader.summary)
     selection = await _fill(reader, window, budget, system)
-    if pinned is None or _includes(selection, pinned):
+    if pinned is None or any(each.message == pinned for each in selection.chosen):
         return selection
-    return await _fill(reader, window, budget, [*system, *_pinned(pinned, window, budget)])
+    return await _fill(reader, window, budget, [*system, Counted(pinned, reader.counter)])
 
 
 async def _fill(
@@ -81,25 +80,3 @@ async def _fill(
         if reader.has_all or len(chosen) < len(system) + len(reader.messages):
             return Selection(window, system, reader.messages, budget, chosen)
         await reader.read_back()
-
-
-def _includes(selection: Selection, message: Message) -> bool:
-    """Return whether a message is sent, possibly truncated."""
-    if any(each.message == message for each in selection.chosen):
-        return True
-    sent = {each.index for each in selection.chosen}
-    newest = selection.rest[max(0, len(selection.rest) - len(selection.chosen)) :]
-    return any(each.index in sent and each.message == message for each in newest)
-
-
-def _pinned(message: Message, window: WindowPolicy, budget: TokenBudget) -> list[Counted]:
-    """Return the pinned message, truncated to a quarter of a window that truncates messages."""
-    pinned = [Counted(message, budget.counter)]
-    if (
-        isinstance(window, DropOldest)
-        and window.oversize == "cut"
-        and window.max_tokens is not None
-    ):
-        quarter = budget.available(window.max_tokens) // 4
-        return truncate_messages(pinned, quarter, budget.counter) or pinned
-    return pinned

@@ -60,9 +60,7 @@ class Reader:
 
     async def _resume(self, session):
         """Repair a session and add a message; return the problems that were repaired."""
-        engine = ContextEngine(
-            store=self.store, window=KeepSystemAndRecent(max_tokens=4000, oversize="cut")
-        )
+        engine = ContextEngine(store=self.store, window=KeepSystemAndRecent(max_tokens=4000))
         before = await self.records(session)
         problems = await engine.repair_history(session)
         assert (await engine.history(session)).check_history() == []

@@ -126,9 +126,7 @@ async def play(gateway, zoo, seed):
     rng = Random(seed)
     zoo.begin(seed, plain=True)
     several, endless = rng.random() < 0.5, rng.random() < 0.5
-    engine = ContextEngine(
-        window=rng.choice([None, KeepSystemAndRecent(max_tokens=6000, oversize="cut")])
-    )
+    engine = ContextEngine(window=rng.choice([None, KeepSystemAndRecent(max_messages=20)]))
     await engine.create_session("s")
     zoo.monkey = keyboard = Keyboard(gateway, zoo.registry, seed, endless=endless, several=several)
     deps = ToolLoopDeps(keyboard.chat, engine, READER, zoo.registry)

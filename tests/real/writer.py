@@ -76,7 +76,7 @@ async def write_forever(location, session, seed, pipe):
     chance = random.Random(seed)
     engine = ContextEngine(
         store=ReportingStore(store_at(location), pipe),
-        window=KeepSystemAndRecent(max_tokens=4000, oversize="cut"),
+        window=KeepSystemAndRecent(max_tokens=4000),
     )
     if session not in [each.id for each in await engine.sessions()]:
         await engine.create_session(session, "Be brief.")

@@ -195,15 +195,6 @@ async def test_a_pinned_question_that_occurs_twice_outside_the_window_is_sent_on
     assert await transcript.for_request(pinned=QUESTION) == [QUESTION, *STEPS]
 
 
-async def test_a_pinned_question_that_was_cut_is_not_also_sent_whole():
-    long = Message.user("x" * 500)
-    window = KeepSystemAndRecent(max_tokens=200, oversize="cut")
-    for before in ([], [HI, HELLO]):
-        sent = await Transcript.of([*before, long], window, Counting()).for_request(pinned=long)
-        assert [each.role for each in sent] == ["user"]
-        assert "characters were cut here" in sent[0].text
-
-
 # ---- the summary
 # -----------------------------------------------------------------------------------------
 
@@ -554,23 +545,6 @@ async def test_a_timeout_during_an_append_is_raised_after_the_append():
     with pytest.raises(TimeoutError):
         await add_in_no_time()
     assert (await transcript.history()).messages == (HI,)
-
-
-async def test_a_pinned_message_that_is_too_long_is_cut_if_the_window_cuts():
-    question = Message.user("q" * 1000)
-    conversation = [
-        question,
-        Message.assistant("", [ToolCall("a", "f")]),
-        Message.tool("r" * 100, "a"),
-    ]
-    transcript = Transcript.of(
-        conversation, KeepSystemAndRecent(max_tokens=600, oversize="cut"), Counting()
-    )
-    pinned, *newest = await transcript.for_request(pinned=question)
-    assert newest == conversation[1:]
-    assert pinned.text.startswith("qqq")
-    assert "characters were cut here" in pinned.text
-    assert len(pinned.text) <= 600 // 4
 
 
 # ---- conflicts between writers

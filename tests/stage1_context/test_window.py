@@ -12,13 +12,10 @@ from stage1_context import (
     DropOldest,
     KeepEverything,
     KeepSystemAndRecent,
-    MessageHistory,
     TokenBudget,
     Transcript,
     WindowTooSmall,
-    message_tokens,
 )
-from stage1_context.counting.truncate import SHORTEST, truncate_text
 from stage1_context.window import exchange_start
 
 
@@ -251,8 +248,7 @@ def test_a_tool_result_is_never_separated_from_its_call(window, budget, kept):
         (KeepSystemAndRecent(max_messages=0), TokenBudget()),
         (DropOldest(max_messages=3), TokenBudget()),
         (DropOldest(max_tokens=10**9, max_messages=0), TokenBudget()),
-        (DropOldest(max_tokens=45, max_messages=3, oversize="cut"), TokenBudget(counter=Letters())),
-        (DropOldest(max_messages=3, oversize="cut"), TokenBudget(counter=Letters())),
+        (DropOldest(max_tokens=45, max_messages=3), TokenBudget()),
     ],
 )
 def test_a_newest_exchange_that_does_not_fit_is_an_error(window, budget):
@@ -321,98 +317,6 @@ def test_messages_older_than_the_first_that_does_not_fit_are_not_read():
     assert rest.read_indices == set(range(994, 1000))
 
 
-# ---- messages that are too long
-# ----------------------------------------------------------------------------------------
-
-
-def lettered(messages):
-    return [
-        Counted(each, message_tokens(Letters(), each), index) for index, each in enumerate(messages)
-    ]
-
-
-texts = st.integers(0, 400).map("x".__mul__)
-newest_exchanges = st.builds(
-    lambda text, results: [
-        calling(*map(str, range(len(results))), content=text) if results else Message.user(text),
-        *(Message.tool(each, str(number)) for number, each in enumerate(results)),
-    ],
-    texts,
-    st.lists(texts, max_size=3),
-)
-
-
-def at_its_shortest(each):
-    """The tokens of a message after the longest possible cut."""
-    text = each.message.text
-    spare = max(0, len(text) - len(truncate_text(text, SHORTEST)))
-    return each.tokens - spare
-
-
-@given(
-    st.sampled_from([DropOldest, KeepSystemAndRecent]),
-    st.integers(-30, 400),
-    st.sampled_from([None, None, None, 2, 4]),
-    st.lists(texts, max_size=2),
-    newest_exchanges,
-    st.builds(TokenBudget, st.integers(0, 80), st.integers(0, 80), ratios, st.just(Letters())),
-)
-def test_a_newest_exchange_that_is_too_long_is_cut_until_it_fits(
-    kind, more, messages, before, newest, budget
-):
-    system, rest = lettered([SYSTEM]), lettered([*map(Message.user, before), *newest])
-    shortest = system[0].tokens + sum(map(at_its_shortest, rest[len(before) :]))
-    tokens = max(
-        0, math.ceil((shortest + budget.extra_tokens + more) * budget.ratio) + budget.reserve_tokens
-    )
-    window = kind(tokens, messages, oversize="cut")
-    try:
-        whole = kind(tokens, messages).select(system, rest, budget)
-    except WindowTooSmall:
-        pass
-    else:
-        assert window.select(system, rest, budget) == whole
-        return
-    too_many = not fits(kind(None, messages), system, rest[len(before) :], budget)
-    if too_many or shortest > budget.available(tokens):
-        with pytest.raises(WindowTooSmall):
-            window.select(system, rest, budget)
-        return
-    chosen = window.select(system, rest, budget)
-    assert (chosen[:1], len(chosen)) == (system, 1 + len(newest))
-    assert fits(window, system, chosen[1:], budget)
-    for was, now in zip(rest[len(before) :], chosen[1:], strict=True):
-        assert now == was or (
-            dataclasses.replace(now.message, content=was.message.content) == was.message
-            and " characters were cut here …]" in now.message.text
-            and now == Counted(now.message, message_tokens(Letters(), now.message), was.index)
-        )
-
-
-async def test_the_history_keeps_the_whole_text_of_a_message_that_was_cut():
-    messages = [SYSTEM, Message.user("x" * 1000), Message.user("y" * 1000)]
-    transcript = Transcript.of(messages, DropOldest(max_tokens=300, oversize="cut"), Letters())
-    system, cut = await transcript.for_request()
-    assert (system, cut.role) == (SYSTEM, "user")
-    assert cut.text.startswith("y" * 100)
-    assert "characters were cut here" in cut.text
-    assert (await transcript.history()).messages == tuple(messages)
-    assert MessageHistory([system, cut]).check_history() == []
-
-
-async def test_a_pinned_question_that_was_cut_is_not_sent_again():
-    question = Message.user("y" * 1000)
-    transcript = Transcript.of(
-        [SYSTEM, question], DropOldest(max_tokens=300, oversize="cut"), Letters()
-    )
-    assert await transcript.for_request(pinned=question) == await transcript.for_request()
-
-
-class Six:
-    def count(self, text):
-        return 6
-
-
 # ---- errors
 # --------------------------------------------------------------------------------------------------
 
@@ -425,55 +329,55 @@ class Six:
             [SYSTEM],
             [CALL, QUESTION],
             TokenBudget(7, 2),
-            "The request does not fit into KeepSystemAndRecent(max_tokens=25, max_messages=None, "
-            "oversize='error'): the 1 message(s) of the newest exchange have 10 tokens, 1 system message(s) 10, the tools 2, "
+            "The request does not fit into KeepSystemAndRecent(max_tokens=25, max_messages=None): "
+            "the 1 message(s) of the newest exchange have 10 tokens, 1 system message(s) 10, the tools 2, "
             "and the reply reserve 7. "
-            "Increase the limit, shorten the messages, or use oversize='cut' to shorten the newest exchange.",
+            "Increase the limit, shorten the messages, or store long results as variables.",
         ),
         (
-            DropOldest(max_tokens=29, oversize="cut"),
+            DropOldest(max_tokens=29),
             [],
-            [Message.user("x" * 50), CALL, *RESULTS],
-            TokenBudget(counter=Six()),  # with four for the message: ten tokens, as for the others
-            "The request does not fit into DropOldest(max_tokens=29, max_messages=None, "
-            "oversize='cut'): the 3 message(s) of the newest exchange have 30 tokens, 0 system message(s) 0, the tools 0, "
+            [QUESTION, CALL, *RESULTS],
+            TokenBudget(),
+            "The request does not fit into DropOldest(max_tokens=29, max_messages=None): "
+            "the 3 message(s) of the newest exchange have 30 tokens, 0 system message(s) 0, the tools 0, "
             "and the reply reserve 0. "
-            "Increase the limit, shorten the messages, or use oversize='cut' to shorten the newest exchange.",
+            "Increase the limit, shorten the messages, or store long results as variables.",
         ),
         (
             DropOldest(max_messages=3),
             [SYSTEM],
             [CALL, *RESULTS],
             TokenBudget(),
-            "The request does not fit into DropOldest(max_tokens=None, max_messages=3, "
-            "oversize='error'): the 3 message(s) of the newest exchange have 30 tokens, 1 system message(s) 10, the tools 0, "
+            "The request does not fit into DropOldest(max_tokens=None, max_messages=3): "
+            "the 3 message(s) of the newest exchange have 30 tokens, 1 system message(s) 10, the tools 0, "
             "and the reply reserve 0. "
-            "Increase the limit, shorten the messages, or use oversize='cut' to shorten the newest exchange.",
+            "Increase the limit, shorten the messages, or store long results as variables.",
         ),
         (
             DropOldest(max_tokens=15),
             [SYSTEM, SYSTEM],
             [],
             TokenBudget(5),
-            "The request does not fit into DropOldest(max_tokens=15, max_messages=None, "
-            "oversize='error'): the 0 message(s) of the newest exchange have 0 tokens, 2 system message(s) 20, the tools 0, "
+            "The request does not fit into DropOldest(max_tokens=15, max_messages=None): "
+            "the 0 message(s) of the newest exchange have 0 tokens, 2 system message(s) 20, the tools 0, "
             "and the reply reserve 5. "
-            "Increase the limit, shorten the messages, or use oversize='cut' to shorten the newest exchange.",
+            "Increase the limit, shorten the messages, or store long results as variables.",
         ),
         (
             DropOldest(max_messages=1),
             [SYSTEM, SYSTEM],
             [],
             TokenBudget(),
-            "The request does not fit into DropOldest(max_tokens=None, max_messages=1, "
-            "oversize='error'): the 0 message(s) of the newest exchange have 0 tokens, 2 system message(s) 20, the tools 0, "
+            "The request does not fit into DropOldest(max_tokens=None, max_messages=1): "
+            "the 0 message(s) of the newest exchange have 0 tokens, 2 system message(s) 20, the tools 0, "
             "and the reply reserve 0. "
-            "Increase the limit, shorten the messages, or use oversize='cut' to shorten the newest exchange.",
+            "Increase the limit, shorten the messages, or store long results as variables.",
         ),
     ],
     ids=[
         "tokens",
-        "calls that cannot be cut",
+        "a call with its results",
         "messages",
         "system messages",
         "too many system messages",
@@ -499,7 +403,6 @@ def test_the_error_of_a_small_window_states_what_does_not_fit_and_how_to_fix_it(
             {"max_messages": -5},
             "max_messages is -5; it must be an integer from 0, or None for no limit.",
         ),
-        ({"oversize": "shorten"}, "oversize is 'shorten'; it must be 'error' or 'cut'."),
     ],
 )
 def test_invalid_settings_of_a_window_are_rejected(kind, settings, why):
@@ -508,7 +411,7 @@ def test_invalid_settings_of_a_window_are_rejected(kind, settings, why):
 
 
 def test_windows_are_immutable_and_compared_by_value():
-    assert DropOldest(100) == DropOldest(max_tokens=100, max_messages=None, oversize="error")
+    assert DropOldest(100) == DropOldest(max_tokens=100, max_messages=None)
     assert DropOldest(100) != KeepSystemAndRecent(100)
     assert KeepEverything() == KeepEverything()
     with pytest.raises(dataclasses.FrozenInstanceError):

@@ -95,11 +95,7 @@ class World:
         )
         self.chat = self.gateway.chat if over_wire else self.monkey.chat
         self.stream = self.gateway.stream if over_wire and rng.random() < 0.5 else None
-        window = KeepSystemAndRecent(
-            rng.choice([None, 3000, 9000]),
-            rng.choice([None, 2, 6, 20]),
-            rng.choice(["cut", "cut", "error"]),
-        )
+        window = KeepSystemAndRecent(rng.choice([None, 3000, 9000]), rng.choice([None, 2, 6, 20]))
         store = SqliteStore(":memory:") if rng.random() < 0.05 else None
         self.engine = ContextEngine(store=store, window=rng.choice([None, window]))
         self.deps = ToolLoopDeps(self.chat, self.engine, READER, self.zoo.registry, self.stream)

@@ -14,7 +14,7 @@ from stage0_gateway import (
     ToolCall,
 )
 from stage1_context import ContextError
-from stage1_context.compaction.summarize import summarize
+from stage1_context.compaction.summarize import summarize, truncate_text
 
 
 class Letters:
@@ -150,6 +150,35 @@ async def test_a_message_that_is_longer_than_a_piece_is_cut_in_the_middle(long):
     assert cut.startswith("begin")
     assert cut.endswith("end")
     assert "characters were cut here" in cut
+
+
+@pytest.mark.parametrize(
+    ("text", "length", "cut"),
+    [
+        ("abcdef", 6, "abcdef"),
+        ("", 0, ""),
+        ("abcdefghi", 6, "abcd\n[… 3 characters were cut here …]\nhi"),
+        ("abcdefghi", 1, "\n[… 8 characters were cut here …]\ni"),
+        ("abcdefghi", 0, "\n[… 9 characters were cut here …]\n"),
+        ("x" * 3000, 0, "\n[… 3,000 characters were cut here …]\n"),
+        ("北京的天气很好", 3, "北京\n[… 4 characters were cut here …]\n好"),
+    ],
+)
+def test_the_middle_of_a_long_text_is_removed_and_a_note_states_the_number_of_characters(
+    text, length, cut
+):
+    assert truncate_text(text, length) == cut
+
+
+@given(st.text(), st.integers(0, 50))
+def test_the_beginning_and_the_end_of_a_truncated_text_remain(text, length):
+    cut = truncate_text(text, length)
+    if len(text) <= length:
+        assert cut == text
+        return
+    note = f"\n[… {len(text) - length:,} characters were cut here …]\n"
+    head = length * 2 // 3
+    assert cut == text[:head] + note + text[len(text) - (length - head) :]
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ async def test_an_explanation_is_printed_as_a_table():
         await engine.add_message(session, each)
     assert str(await engine.explain(session, reserve_tokens=8)) == (
         """\
-DropOldest(max_tokens=100, max_messages=None, oversize='error')
+DropOldest(max_tokens=100, max_messages=None)
 tokens: 13 system messages + 56 messages + 0 tools + 8 reply, 23 left
 
 sent  role       tokens  why                               message
@@ -75,7 +75,7 @@ def test_an_explanation_contains_every_message():
         selection(KeepSystemAndRecent(max_messages=1), CONVERSATION[:2], TokenBudget(3, 2))
     )
     assert seen == Explanation(
-        "KeepSystemAndRecent(max_tokens=None, max_messages=1, oversize='error')",
+        "KeepSystemAndRecent(max_tokens=None, max_messages=1)",
         {"system messages": 10, "messages": 10, "tools": 2, "reply": 3},
         1.0,
         (
@@ -105,7 +105,7 @@ yes   user           10               And today?"""
 def test_an_empty_conversation_is_printed_as_an_empty_table():
     assert str(explain(selection(DropOldest(50), [], system=()))) == (
         """\
-DropOldest(max_tokens=50, max_messages=None, oversize='error')
+DropOldest(max_tokens=50, max_messages=None)
 tokens: 0 system messages + 0 messages + 0 tools + 0 reply, 50 left
 
 sent  role       tokens  why  message"""
@@ -164,21 +164,6 @@ def test_all_messages_of_a_dropped_exchange_have_the_same_reason():
     ]
 
 
-async def test_a_cut_message_is_marked_and_older_messages_are_not_described_as_fitting():
-    """An older message may be smaller than the space beside a cut message."""
-    window = DropOldest(3000, oversize="cut")
-    transcript = Transcript.of([Message.user("a"), Message.user("x" * 9000)], window, Letters())
-    seen = explain(await transcript.select(complete=True))
-    short, long = seen.messages
-    assert (short.sent, short.why) == (False, "even the newest had to be cut")
-    assert (long.sent, long.why, long.preview) == (True, "cut from 9004 tokens", "x" * 39 + "…")
-    assert seen.budget == {
-        **{"system messages": 0, "messages": long.tokens, "tools": 0, "reply": 0},
-        "left": 3000 - long.tokens,
-    }
-    assert seen.budget["left"] > short.tokens
-
-
 async def test_a_summary_and_a_pinned_question_are_marked():
     engine = ContextEngine(window=KeepSystemAndRecent(max_messages=1))
     session = await engine.create_session("s", system_prompt=SYSTEM.text)
@@ -214,6 +199,13 @@ class EveryOther:
         return [*system, *rest[::2]]
 
 
+class LastOnly(DropOldest):
+    """One that drops more than ours, although it is called one of ours."""
+
+    def select(self, system, rest, budget, /):
+        return [*system, rest[-1]]
+
+
 class FirstAndNote(DropOldest):
     """A custom window that derives from a built-in one and ignores its rules."""
 
@@ -225,6 +217,14 @@ def test_the_choice_of_a_custom_window_is_explained():
     assert reasons(explain(selection(EveryOther(), CONVERSATION[:3]))) == [
         (True, "always sent"),
         (True, ""),
+        (False, "not chosen by the window"),
+        (True, ""),
+    ]
+
+
+def test_a_window_that_drops_messages_which_fit_is_explained_by_its_choice():
+    assert reasons(explain(selection(LastOnly(100), CONVERSATION[:3])))[1:] == [
+        (False, "not chosen by the window"),
         (False, "not chosen by the window"),
         (True, ""),
     ]
@@ -290,14 +290,10 @@ sizes = st.lists(st.tuples(st.booleans(), st.integers(0, 90)), max_size=8)
         st.integers(0, 60),
         st.integers(0, 60),
         st.sampled_from([0.5, 1.0, 1.3, 2.5]),
-        st.just(Letters()),
     ),
-    st.sampled_from(["error", "cut"]),
 )
-def test_the_budget_adds_up_and_agrees_with_the_window(
-    kind, tokens, messages, drawn, budget, oversize
-):
-    window = kind(tokens, messages, oversize)
+def test_the_budget_adds_up_and_agrees_with_the_window(kind, tokens, messages, drawn, budget):
+    window = kind(tokens, messages)
     counted = [
         Counted(Message("system" if fixed else "user", "x" * size), size + 4, place)
         for place, (fixed, size) in enumerate(drawn)
@@ -328,5 +324,3 @@ def test_the_budget_adds_up_and_agrees_with_the_window(
                 replace(window, max_messages=(messages or 0) + 1).select(system, rest, budget)
                 != chosen
             )
-        elif each.why.startswith("even the newest"):
-            assert any(other.why.startswith("cut from") for other in sent)

@@ -82,15 +82,12 @@ def conversation(seed, length):
 
 
 windows = st.one_of(
-    st.builds(
-        DropOldest, max_tokens=st.integers(0, 6000), oversize=st.sampled_from(["error", "cut"])
-    ),
+    st.builds(DropOldest, max_tokens=st.integers(0, 6000)),
     st.builds(KeepSystemAndRecent, max_messages=st.integers(0, 300)),
     st.builds(
         KeepSystemAndRecent,
         max_tokens=st.integers(0, 6000),
         max_messages=st.none() | st.integers(0, 300),
-        oversize=st.sampled_from(["error", "cut"]),
     ),
     st.just(KeepEverything()),
     st.just(DropOldest()),
@@ -180,7 +177,7 @@ async def cost(window, length, pinned):
         await reader.read_back()
     counter.counted.clear()
     reader.messages = CountedList(reader.messages)
-    selection = await select(reader, window, TokenBudget(5, 5, counter=counter), pinned)
+    selection = await select(reader, window, TokenBudget(5, 5), pinned)
     return reader.messages.reads, counter.counted.total(), len(selection.chosen)
 
 
@@ -193,7 +190,6 @@ async def cost(window, length, pinned):
         KeepSystemAndRecent(max_tokens=300),
         KeepSystemAndRecent(max_messages=8),
         DropOldest(max_tokens=300, max_messages=10),
-        KeepSystemAndRecent(max_tokens=110, oversize="cut"),
     ],
     ids=str,
 )
