@@ -321,7 +321,7 @@ def constructor(target: Any) -> list[Any]:
         ]
     if form or not ("dataclass" in target.labels or "__init__" in target.members):
         return []
-    return [each for each in target.parameters if each.name != "self"]
+    return [each for each in target.parameters if each.name != "self" and each.name[0] != "_"]
 
 
 def private_bases(target: Any) -> list[Any]:
