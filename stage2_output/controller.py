@@ -114,7 +114,7 @@ class OutputController:
 
         Raises:
             InvalidSchema: The schema is invalid, or cannot be written as JSON.
-            TypeError: A message is neither, or `chat` is not async or returns another value.
+            TypeError: A message has another type, or `chat` is not async or returns another value.
             ValueError: `max_attempts` is below 1.
         """
         if max_attempts < 1:

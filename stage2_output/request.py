@@ -112,7 +112,7 @@ def messages_with_schema(messages: Iterable[Any], schema: Any) -> list[dict[str,
 
     Raises:
         InvalidSchema: The schema cannot be written as JSON.
-        TypeError: A message is neither.
+        TypeError: A message has another type.
     """
     conversation: list[dict[str, Any]] = []
     for message in messages:

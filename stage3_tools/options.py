@@ -37,7 +37,8 @@ class RunLimits:
         seconds: From the question to the reply, including waiting for approvals; None is no limit.
         tokens: Of all requests and replies together, as servers report them; None is no limit.
             Usage that is not reported does not count.
-        cost: US dollars; None is no limit. A model without a known price costs nothing here.
+        cost: US dollars; None is no limit. It needs the `prices` of the gateway: an unknown cost
+            does not count.
 
     Raises:
         ValueError: A limit is not above 0.
@@ -97,7 +98,7 @@ class ToolLoopDeps:
         context_engine: Stores the sessions; None creates an engine that stores them in memory.
         output_controller: Parses decisions; None creates one.
         tool_registry: The tools: a `ToolRegistry`, or a list of tools and functions, which are
-            converted as by `@tool`. None is no tool.
+            converted as by `@tool`. None registers no tools.
         stream: Sends messages and returns the reply while it arrives; `gateway.stream`. If it is
             set, it is used instead of `chat`, and the event `reply_stream` holds each reply.
 

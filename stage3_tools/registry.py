@@ -1,7 +1,7 @@
 """`ToolRegistry`: the tools that a model may call, by name.
 
 A registry does not know loops, models or dialects. It can serve many sessions at once, and any
-thread can change it meanwhile: a call that has started keeps its `Tool`.
+thread can change it at the same time: a call that has started keeps its `Tool`.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _MAX_LISTED = 50
 
 
 class ToolRegistry:
-    """Tools by name, in registration order. An empty registry is true.
+    """Tools by name, in registration order. `bool(registry)` is always True.
 
     Args:
         *tools: The first tools; see `register`.

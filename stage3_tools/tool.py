@@ -164,7 +164,7 @@ class Tool:
         """The compiled parameters.
 
         Raises:
-            RegistrationError: They are not a JSON Schema of an object.
+            RegistrationError: The parameters are not a JSON Schema of an object.
         """
         parameters = {} if self.parameters is None else self.parameters
         try:

@@ -11,6 +11,7 @@ import ast
 import builtins
 import inspect
 import re
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -320,7 +321,7 @@ def constructor(target: Any) -> list[Any]:
         ]
     if form or not ("dataclass" in target.labels or "__init__" in target.members):
         return []
-    return [each for each in target.parameters if each.name != "self"]
+    return [each for each in target.parameters if each.name != "self" and each.name[0] != "_"]
 
 
 def private_bases(target: Any) -> list[Any]:
@@ -482,9 +483,9 @@ def paragraphs(text: str) -> list[str]:
     blocks: list[str] = []
     for part in re.split(r"((?:^ {4}.*\n?|^\s*\n)+)", text, flags=re.MULTILINE):
         if part.startswith("    "):
-            blocks.append(fence("text", inspect.cleandoc(part)))
+            blocks.append(fence("text", textwrap.dedent(part)))
         elif re.match(r"\s*\n    ", part):
-            blocks.append(fence("text", inspect.cleandoc(part.strip("\n"))))
+            blocks.append(fence("text", textwrap.dedent(part).strip("\n")))
         elif part.strip():
             blocks.append(inline(part))
     return blocks

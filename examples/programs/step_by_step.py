@@ -1,6 +1,12 @@
 """Run the agent loop step by step, and print each reply before its tools run.
 
 python examples/programs/step_by_step.py
+
+Without a key, the embedded model answers:
+tool_calls  ToolCall(id='call_1', name='get_weather', arguments='{"location": "Paris"}')
+tool_calls  ToolCall(id='call_2', name='add', arguments='{"a": 15, "b": 7}')
+stop get_weather says for Paris: 22 degrees in Paris. add says for 15, 7: 22.
+completed
 """
 
 import asyncio
