@@ -1,6 +1,6 @@
 """An agent over a SQLite database, with approval, streaming and a stored session.
 
-python examples/programs/database_agent.py "question" [--session NAME] [--db FILE]
+.venv/bin/python examples/programs/database_agent.py "question" [--session NAME] [--db FILE]
 """
 
 import argparse

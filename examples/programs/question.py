@@ -1,6 +1,6 @@
 """Answer one question with two functions as tools, in the agent loop.
 
-python examples/programs/question.py
+.venv/bin/python examples/programs/question.py
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Run the agent loop step by step, and print each reply before its tools run.
 
-python examples/programs/step_by_step.py
+.venv/bin/python examples/programs/step_by_step.py
 """
 
 import asyncio
