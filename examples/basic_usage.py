@@ -6,10 +6,10 @@ requests a tool call, the code validates and runs it, and the model answers with
 Without a key and a network, the embedded model answers. It consists of rules; it is not a language
 model. The weather and the time are invented.
 
-    python examples/basic_usage.py
-    python examples/basic_usage.py --question "What time is it?"
-    python examples/basic_usage.py --model openai:gpt-5-mini       (needs OPENAI_API_KEY)
-    python examples/basic_usage.py --show-messages                 (the complete context window)
+    .venv/bin/python examples/basic_usage.py
+    .venv/bin/python examples/basic_usage.py --question "What time is it?"
+    .venv/bin/python examples/basic_usage.py --model openai:gpt-5-mini  (needs OPENAI_API_KEY)
+    .venv/bin/python examples/basic_usage.py --show-messages            (all messages of a request)
 
 The output lists the registered tools and their results. Then it shows each turn as input, reply and
 interpretation. The last lines are the assistant's reply and the number of tool rounds. Headings and

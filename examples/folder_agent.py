@@ -1,6 +1,6 @@
 """Run an agent over a real folder, with approval before a file is written.
 
-    python examples/folder_agent.py
+    .venv/bin/python examples/folder_agent.py
 
 Key points:
   1. Each path is resolved first, symbolic links included. A path outside the folder is refused.

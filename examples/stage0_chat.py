@@ -1,6 +1,6 @@
 """Stage 0: send messages, receive a reply, and handle typed errors.
 
-    python examples/stage0_chat.py
+    .venv/bin/python examples/stage0_chat.py
 
 Key points:
   1. Every request contains the whole conversation: the gateway stores nothing.

@@ -1,6 +1,6 @@
 """Stage 0: read a reply while it arrives, as text and as the arguments of a tool call.
 
-    python examples/stage0_stream.py
+    .venv/bin/python examples/stage0_stream.py
 
 Key points:
   1. A stream delivers the same reply in pieces; `final_message` is the complete reply.

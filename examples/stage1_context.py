@@ -1,6 +1,6 @@
 """Stage 1: a session stores every message; a request contains a window of them.
 
-    python examples/stage1_context.py
+    .venv/bin/python examples/stage1_context.py
 
 Key points:
   1. The session stores every message. The window selects the messages of a request.

@@ -1,6 +1,6 @@
 """Stage 1: summarize a long conversation, and continue it in another process after a crash.
 
-    python examples/stage1_long_talk.py
+    .venv/bin/python examples/stage1_long_talk.py
 
 Key points:
   1. A session in a SQLite file survives a crash, also during a tool call.

@@ -1,6 +1,6 @@
 """Stage 2: validate the text of a model before you use it as data (structured output).
 
-    python examples/stage2_output.py
+    .venv/bin/python examples/stage2_output.py
 
 Key points:
   1. JSON is extracted from text. Each repair has a name, and truncated JSON is never used.

@@ -1,6 +1,6 @@
 """Stage 3: run a chain of tool calls without a session, and store it as one message.
 
-    python examples/stage3_chain.py
+    .venv/bin/python examples/stage3_chain.py
 
 Key points:
   1. A chain starts with a reply that contains tool calls, and ends with a reply without them.

@@ -1,6 +1,6 @@
 """Stage 3: compare decisions in the prompt with function calling of three providers.
 
-    python examples/stage3_native.py
+    .venv/bin/python examples/stage3_native.py
 
 Key points:
   1. The dialect is one option. The tools, the question and the loop do not change.

@@ -1,6 +1,6 @@
 """Stage 3: resume a run whose process crashed during a tool call.
 
-    python examples/stage3_resume.py
+    .venv/bin/python examples/stage3_resume.py
 
 Key points:
   1. The journal records the start and the result of each call. It survives the process.

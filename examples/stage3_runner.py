@@ -1,6 +1,6 @@
 """Stage 3: run the agent loop step by step, and inspect each reply before its tools run.
 
-    python examples/stage3_runner.py
+    .venv/bin/python examples/stage3_runner.py
 
 Key points:
   1. `async for` yields each reply of the model before its tools run.

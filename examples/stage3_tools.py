@@ -1,6 +1,6 @@
 """Stage 3: give every tool call exactly one result, whatever the model writes.
 
-    python examples/stage3_tools.py
+    .venv/bin/python examples/stage3_tools.py
 
 Key points:
   1. A tool is a function. Its signature and docstring become the schema that the model receives.

@@ -1,8 +1,8 @@
 """Read fields of decoded JSON with type checks.
 
-Each function returns the value with the expected type, or raises a ValueError that names the
-field. This module knows no format. The wire formats use it for replies, `server/` for requests,
-and messages for saved sessions.
+Most functions return the value with the expected type, or raise a ValueError that names the field.
+`parse_json`, `as_count` and `as_name` return None instead. This module knows no format. The wire
+formats use it for replies, `server/` for requests, and messages for saved sessions.
 """
 
 import json

@@ -4,8 +4,8 @@
 
 Each test fails with NotImplementedError until you write its function. Start with the first:
 `-k token_meter` runs only its test. The exercises use the public names of `stage0_gateway` and
-httpx, and need neither a network nor a key. If you are stuck, read `events.py`, then
-`offline/scripted.py`.
+httpx, and need neither a network nor a key. If you are stuck, read `stage0_gateway/events.py`, then
+`stage0_gateway/offline/scripted.py`.
 """
 
 import asyncio

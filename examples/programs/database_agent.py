@@ -1,6 +1,6 @@
 """An agent over a SQLite database, with approval, streaming and a stored session.
 
-python examples/programs/database_agent.py "question" [--session NAME] [--db FILE]
+.venv/bin/python examples/programs/database_agent.py "question" [--session NAME] [--db FILE]
 
 The database is `shop.db` and the sessions are stored in `sessions.db`, both in the current folder.
 A database that does not exist is created, and is empty. A call of `insert_row` asks for approval.

@@ -1,6 +1,6 @@
 """Answer one question with two functions as tools, in the agent loop.
 
-python examples/programs/question.py
+.venv/bin/python examples/programs/question.py
 
 Without a key, the embedded model answers:
 get_weather says for Paris: 22 degrees in Paris. add says for 15, 7: 22. completed 2

@@ -1,6 +1,6 @@
 """Run the agent loop step by step, and print each reply before its tools run.
 
-python examples/programs/step_by_step.py
+.venv/bin/python examples/programs/step_by_step.py
 
 Without a key, the embedded model answers:
 tool_calls  ToolCall(id='call_1', name='get_weather', arguments='{"location": "Paris"}')

@@ -1,6 +1,6 @@
 """Answer a question with a typed value instead of text (structured output).
 
-python examples/programs/typed_answer.py
+.venv/bin/python examples/programs/typed_answer.py
 
 Without a key, the embedded model answers:
 22 degrees in Rome; JSON: {"city": "Rome", "temp": 22}
