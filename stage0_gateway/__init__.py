@@ -81,4 +81,5 @@ from stage0_gateway.response import Usage as Usage
 from stage0_gateway.response import normalize_finish_reason as normalize_finish_reason
 from stage0_gateway.response import response_of as response_of
 from stage0_gateway.streaming.events import StreamEvent as StreamEvent
+from stage0_gateway.streaming.events import TextEvent as TextEvent
 from stage0_gateway.streaming.stream import MessageStream as MessageStream
