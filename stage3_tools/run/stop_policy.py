@@ -86,7 +86,8 @@ class StopPolicy:
         if ending is None and self.requests_used_up:
             ending = Ending("limit", None, self._request_limit)
         if self._limit is not None:
-            return ending and _without_tools(self._limit, ending)
+            is_typed = self._run.options.output_type is not None
+            return ending and _without_tools(self._limit, ending, is_typed=is_typed)
         if ending is None and isinstance(turn.interpretation, ToolCalls):
             self._limit = self._tool_limit()
             if self._limit is not None:
@@ -137,8 +138,10 @@ class StopPolicy:
         return None
 
 
-def _without_tools(limit: Ending, ending: Ending) -> Ending:
+def _without_tools(limit: Ending, ending: Ending, *, is_typed: bool) -> Ending:
     """The ending of a run after its final request, in which tools could not be called."""
+    if is_typed and ending.status == "parse_failed":
+        return ending
     if ending.reply:
         return Ending(limit.status, ending.reply, limit.reason, output=ending.output)
     reason = ending.reason if ending.status != "completed" else None
