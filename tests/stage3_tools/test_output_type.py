@@ -132,6 +132,12 @@ async def test_the_last_request_also_asks_for_the_value(run, dialect):
     assert "No more tools can be called." in requests[1].messages[0].text
 
 
+async def test_a_final_request_whose_reply_never_fits_ends_with_parse_failed(run, dialect):
+    invalid = reply(dialect, {"city": "Rome"})
+    result, _ = await run(call(dialect), invalid, max_tool_rounds=1, max_parse_retries=0)
+    assert (result.status, result.reply, result.tool_rounds) == ("parse_failed", None, 1)
+
+
 async def test_without_tools_the_bare_value_is_accepted(run, dialect):
     result, _ = await run(JSON, tools=())
     assert (result.status, result.output) == ("completed", ROME)
