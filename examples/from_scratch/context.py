@@ -60,7 +60,7 @@ def tool_result(call_id: str, text: str) -> Message:
 
 def count_tokens(message: Message) -> int:
     """Estimate the tokens of a message: 4 ASCII characters, or 1 other character, are a token."""
-    text = message["content"] or ""
+    text: str = message["content"] or ""
     for call in message.get("tool_calls", []):
         text += call["function"]["name"] + call["function"]["arguments"]
     ascii_characters = sum(character.isascii() for character in text)

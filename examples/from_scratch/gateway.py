@@ -10,11 +10,12 @@ Steps:
   4. Retry: failures that may pass are tried again.
   5. Stream: pieces of text while the reply arrives; a broken stream is an error.
 
-Covered: tool calls, errors in a body with status 200, calls without an id, retries that wait as
-long as the server demands, and streams that break, contain an error or end too early.
+Covered: tool calls, errors in a body with status 200, calls without an id, arguments that are not
+text, and streams that break, contain an error or end too early.
 
-Not covered: the formats of Anthropic and Gemini, images, token usage, prices, other models after a
-failure, limits on concurrent requests, retries of streams, and recordings.
+Not covered: the formats of Anthropic and Gemini, images, token usage, prices, the waiting time that
+a server demands, other models after a failure, limits on concurrent requests, retries of streams,
+calls with the same id, and recordings.
 
 The complete stage: ../../stage0_gateway/gateway.py, with wire/ (steps 1 and 2), http/ (step 3),
 retry.py (step 4) and streaming/ (step 5).
@@ -24,15 +25,14 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 
 Message = dict[str, Any]
 
 
-@dataclass
-class Reply:
+class Reply(NamedTuple):
     """The reply of a model.
 
     Attributes:
@@ -45,28 +45,24 @@ class Reply:
     finish_reason: str
 
 
+Stream = AsyncIterator[str | Reply]
+"""Pieces of text, and at the end the whole `Reply`."""
+
+
 class ModelError(Exception):
-    """The model could not be asked, or its answer is unusable.
+    """The model could not be asked, or its answer is unusable."""
 
-    Attributes:
-        is_temporary: Whether the same request may succeed later.
-        wait: The seconds to wait before the next attempt, if the server states them.
-    """
 
-    def __init__(self, text: str, is_temporary: bool = False, wait: float | None = None) -> None:
-        super().__init__(text)
-        self.is_temporary = is_temporary
-        self.wait = wait
+class TemporaryError(ModelError):
+    """The same request may succeed later."""
 
 
 # ---- Step 1: Encode
 
 
-def encode(
-    model: str, messages: Sequence[Message], tools: Sequence[Any] = (), stream: bool = False
-) -> dict[str, Any]:
+def encode(model: str, messages: Sequence[Message], tools: Sequence[Any] = ()) -> dict[str, Any]:
     """Return the body of a request. A tool has a name, a description and parameters."""
-    body: dict[str, Any] = {"model": model, "messages": list(messages), "stream": stream}
+    body: dict[str, Any] = {"model": model, "messages": list(messages)}
     if tools:  # some servers refuse an empty list
         body["tools"] = [{"type": "function", "function": tool} for tool in tools]
     return body
@@ -77,158 +73,122 @@ def encode(
 FINISH_REASONS = {"function_call": "tool_calls", "end_turn": "stop", "max_tokens": "length"}
 """Words of some servers, and the usual words for the same reasons."""
 
+MALFORMED = (LookupError, TypeError, AttributeError, ValueError)
+"""What Python raises for an answer of an unexpected form."""
+
 
 def decode(body: Any) -> Reply:
     """Return the reply in the body of an answer."""
     try:
         choice = body["choices"][0]
-        message: Message = {"role": "assistant", "content": choice["message"].get("content") or ""}
-        calls = [
-            decode_call(call, position)
-            for position, call in enumerate(choice["message"].get("tool_calls") or [])
-        ]
-        reason = (choice.get("finish_reason") or "stop").lower()
-    except (KeyError, IndexError, TypeError, AttributeError):
-        # Some servers report an error with status 200. It has no choices.
+        content, calls = choice["message"].get("content"), choice["message"].get("tool_calls")
+        message: Message = {"role": "assistant", "content": content or ""}
+        if calls:
+            message["tool_calls"] = [decode_call(call, at) for at, call in enumerate(calls)]
+        reason = choice.get("finish_reason") or "stop"
+    except MALFORMED:  # some servers report an error with status 200; it has no choices
         raise ModelError(f"The answer is not a chat completion: {str(body)[:200]}") from None
-    if calls:
-        message["tool_calls"] = calls
     return Reply(message, FINISH_REASONS.get(reason, reason))
 
 
 def decode_call(call: dict[str, Any], position: int) -> dict[str, Any]:
-    """Return a call with an id and arguments as text; some servers send neither."""
-    name, arguments = call["function"]["name"], call["function"].get("arguments") or "{}"
-    if not isinstance(arguments, str):
-        arguments = json.dumps(arguments)
-    return {
-        "id": call.get("id") or f"call_{position}",
-        "type": "function",
-        "function": {"name": name, "arguments": arguments},
-    }
+    """Return a call with an id, and with arguments as text; some servers send neither."""
+    arguments = call["function"].get("arguments") or {}
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    function = {"name": call["function"]["name"], "arguments": text}
+    return {"id": call.get("id") or f"call_{position}", "type": "function", "function": function}
 
 
+@dataclass
 class Gateway:
-    """The connection to one model on one server.
+    """The connection to one model.
 
-    Args:
-        base_url: The address of the server, such as `https://api.openai.com/v1`.
+    Attributes:
+        client: The connections to the server, with its address and the API key.
         model: The name of the model.
-        key: The API key, if the server needs one.
-        transport: What carries the requests; None is the network.
-        attempts: How often a request is sent at most.
         wait: The seconds before the second attempt; they double with each attempt.
     """
 
-    def __init__(
-        self,
-        base_url: str,
-        model: str,
-        key: str = "",
-        transport: httpx.AsyncBaseTransport | None = None,
-        attempts: int = 3,
-        wait: float = 1.0,
-    ) -> None:
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self.client = httpx.AsyncClient(
-            base_url=base_url, headers=headers, transport=transport, timeout=60
-        )
-        self.model = model
-        self.attempts = attempts
-        self.wait = wait
+    client: httpx.AsyncClient
+    model: str
+    wait: float = 1.0
 
     # ---- Step 3: Post
 
     async def post(self, body: dict[str, Any]) -> Reply:
-        """Send one request and return its reply."""
+        """Send one request, and return its reply."""
         try:
             response = await self.client.post("chat/completions", json=body)
-            check_status(response)
+            await check_status(response)
             return decode(response.json())
-        except httpx.TransportError as error:
-            raise ModelError(f"No answer from the server: {error!r}", is_temporary=True) from error
-        except ValueError as error:
-            raise ModelError(f"The answer is not JSON: {error}", is_temporary=True) from error
+        except (httpx.TransportError, ValueError) as error:  # no answer, or it is not JSON
+            raise TemporaryError(f"No usable answer from the server: {error!r}") from error
 
     # ---- Step 4: Retry
 
     async def chat(self, messages: Sequence[Message], tools: Sequence[Any] = ()) -> Reply:
-        """Return the reply to messages, and retry if the failure may pass."""
+        """Return the reply to messages, after three attempts at most."""
         body = encode(self.model, messages, tools)
-        for attempt in range(1, self.attempts):
+        for attempt in range(2):
             try:
                 return await self.post(body)
-            except ModelError as error:
-                if not error.is_temporary:
-                    raise
-                doubled = self.wait * 2 ** (attempt - 1)
-                await asyncio.sleep(doubled if error.wait is None else error.wait)
+            except TemporaryError:
+                await asyncio.sleep(self.wait * 2**attempt)
         return await self.post(body)
 
     # ---- Step 5: Stream
 
-    async def stream(
-        self, messages: Sequence[Message], tools: Sequence[Any] = ()
-    ) -> AsyncIterator[str | Reply]:
-        """Yield pieces of text, and at the end the whole `Reply`."""
-        body = encode(self.model, messages, tools, stream=True)
-        text, reason = "", None
-        calls: dict[int, dict[str, Any]] = {}
+    async def stream(self, messages: Sequence[Message], tools: Sequence[Any] = ()) -> Stream:
+        """Yield pieces of text while they arrive, and at the end the whole `Reply`."""
+        body = encode(self.model, messages, tools) | {"stream": True}
+        message: Message = {"content": "", "tool_calls": []}
+        reason = None
         try:
             async with self.client.stream("POST", "chat/completions", json=body) as response:
-                if response.is_error:
-                    await response.aread()
-                check_status(response)
+                await check_status(response)
                 async for choice in choices(response):
                     delta = choice.get("delta") or {}
-                    if piece := delta.get("content"):
-                        text += piece
-                        yield piece
-                    add_calls(calls, delta)
+                    if text := delta.get("content"):
+                        message["content"] += text
+                        yield text
+                    for piece in delta.get("tool_calls") or []:
+                        add_piece(message["tool_calls"], piece)
                     reason = choice.get("finish_reason") or reason
-        except (httpx.TransportError, ValueError, LookupError, AttributeError, TypeError) as error:
+        except (httpx.TransportError, *MALFORMED) as error:
             raise ModelError(f"The stream is broken: {error!r}") from error
         if reason is None:  # without this check, half a reply would count as a reply
             raise ModelError("The stream ended before the reply was complete.")
-        message = {"content": text, "tool_calls": [calls[index] for index in sorted(calls)]}
         yield decode({"choices": [{"message": message, "finish_reason": reason}]})
 
 
-def check_status(response: httpx.Response) -> None:
+async def check_status(response: httpx.Response) -> None:
     """Raise an error if the server refused the request."""
-    if response.is_success:
-        return
-    wait = response.headers.get("retry-after", "")
-    raise ModelError(
-        f"HTTP {response.status_code}: {response.text[:200]}",
-        is_temporary=response.status_code in (408, 409, 429) or response.status_code >= 500,
-        wait=float(wait) if wait.isdecimal() else None,
-    )
+    if not response.is_success:
+        await response.aread()
+        may_pass = response.status_code in (408, 429) or response.status_code >= 500
+        error = TemporaryError if may_pass else ModelError
+        raise error(f"HTTP {response.status_code}: {response.text[:200]}")
 
 
 async def choices(response: httpx.Response) -> AsyncIterator[dict[str, Any]]:
-    """Yield each change of the reply: the JSON behind `data:`."""
+    """Yield each change of the reply. It is JSON behind `data:`."""
     rest = ""
-    async for piece in response.aiter_text():
-        *lines, rest = (rest + piece).split("\n")  # a piece may end inside a line
+    async for text in response.aiter_text():
+        *lines, rest = (rest + text).split("\n")  # a text may end inside a line
         for line in lines:
             data = line.removeprefix("data:").strip()
-            if data == line.strip() or data == "[DONE]":  # a comment, an empty line, or the end
-                continue
-            chunk = json.loads(data)
-            if chunk.get("error"):
-                raise ModelError(f"The server reports an error: {chunk['error']}")
-            for choice in chunk.get("choices") or []:
-                yield choice
+            if line.startswith("data:") and data != "[DONE]":
+                chunk = json.loads(data)
+                if "choices" not in chunk:
+                    raise ModelError(f"The stream contains an error: {data[:200]}")
+                for choice in chunk["choices"]:
+                    yield choice
 
 
-def add_calls(calls: dict[int, dict[str, Any]], delta: dict[str, Any]) -> None:
-    """Add the pieces of tool calls; several calls may arrive in turns."""
-    for piece in delta.get("tool_calls") or []:
-        index = piece.get("index", len(calls))
-        new = {"id": "", "function": {"name": "", "arguments": ""}}
-        call = calls.setdefault(index, new)
-        function = piece.get("function") or {}
-        call["id"] = call["id"] or piece.get("id")
-        call["function"]["name"] = call["function"]["name"] or function.get("name") or ""
-        call["function"]["arguments"] += function.get("arguments") or ""
+def add_piece(calls: list[Any], piece: dict[str, Any]) -> None:
+    """Add a piece of a tool call: the first one has the id and the name."""
+    if piece.get("index", len(calls)) >= len(calls):
+        calls.append({"id": piece.get("id"), "function": {"arguments": ""}})
+    call, new = calls[piece.get("index", -1)]["function"], piece.get("function") or {}
+    call["name"] = call.get("name") or new.get("name")
+    call["arguments"] += new.get("arguments") or ""

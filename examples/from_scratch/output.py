@@ -14,7 +14,7 @@ Steps:
 Covered: code fences, JSON inside prose, drafts inside <think>, trailing commas, single quotes,
 NaN, a name that appears twice, all issues at once, and replies that were cut off.
 
-Not covered: other repairs (names without quotes, comments, missing brackets), hints about misspelled
+Not covered: other repairs (names without quotes, comments, missing brackets), hints about wrong
 names, conversion to Python types, values while they arrive, and schemas from another author: a
 schema with a costly pattern can block the program.
 
