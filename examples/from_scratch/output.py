@@ -74,6 +74,13 @@ def find(text: str) -> Iterator[str]:
                 yield text[start : token.end()]
 
 
+def unwrap(text: str) -> str:
+    """Return a text without its thinking, and without a code fence around all of it."""
+    text = THINKING.sub("", text).strip()
+    fence = FENCE.fullmatch(text)
+    return fence[1] if fence else text
+
+
 # ---- Step 2: Parse
 
 REPAIRABLE = re.compile(
