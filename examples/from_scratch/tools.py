@@ -131,7 +131,7 @@ def run(call: dict[str, Any], tools: dict[str, Tool]) -> Message:
     try:
         if name not in tools:
             raise LookupError(f"Unknown tool {name!r}. The tools are {list(tools)}.")
-        arguments = output.strict(text)
+        arguments = output.strict(text)  # without repairs, because the call may change something
         if issues := output.validate(arguments, tools[name].spec["parameters"]):
             raise ValueError("Invalid arguments: " + "; ".join(issues))
         result = tools[name].function(**arguments)
@@ -145,7 +145,6 @@ def run(call: dict[str, Any], tools: dict[str, Tool]) -> Message:
 
 Ask = Callable[[Sequence[Message], Sequence[Any]], Awaitable[Reply]]
 """Sends messages and tools to a model, such as `Gateway.chat`."""
-
 
 MAX_TURNS, MAX_TOKENS = 8, 8000
 """The limits: requests for one question, and tokens of the messages in one request."""

@@ -66,6 +66,8 @@ def test_an_exchange_is_dropped_as_a_whole():
 def test_feedback_stays_with_its_question():
     messages = [*OLD, user("new"), assistant("?"), feedback("Not JSON.")]
     assert window(messages, tokens(messages) - 1) == messages[4:]
+    with pytest.raises(WindowTooSmall):  # feedback alone would not say what was asked
+        window(messages, tokens(messages[4:]) - 1)
 
 
 def test_an_older_exchange_that_fits_is_not_selected_behind_one_that_does_not():

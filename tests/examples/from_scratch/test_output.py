@@ -49,6 +49,10 @@ def test_a_bracket_inside_a_string_does_not_end_the_json():
     assert read('Here: {"name": "A } B", "age": 1}!', PERSON).value == {"name": "A } B", "age": 1}
 
 
+def test_an_object_in_prose_is_found_with_the_objects_inside_it():
+    assert read('Here: {"a": {"b": [1]}}!', {"required": ["a"]}).value == {"a": {"b": [1]}}
+
+
 def test_json_that_was_not_closed_is_not_used():
     assert read('Here: {"name": "Ada", "age": 3', PERSON).issues == [
         "The reply contains no valid JSON."

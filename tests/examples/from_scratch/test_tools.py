@@ -131,12 +131,21 @@ def test_a_result_that_is_not_text_becomes_json():
     [
         (call("{}", name="weather"), "Unknown tool 'weather'. The tools are ['get_weather']."),
         (call('{"city": "Ro'), "Error: JSONDecodeError"),
+        (call('{"city": "Rome",}'), "Error: JSONDecodeError"),
         (call('{"location": "Rome"}'), "'city' is a required property"),
         (call('["Rome"]'), "is not of type 'object'"),
         (call('{"city": "Atlantis"}'), "Error: KeyError: 'Atlantis'"),
         (call('{"city": "Rome", "unit": "C"}'), "unexpected keyword argument 'unit'"),
     ],
-    ids=["unknown tool", "half arguments", "wrong name", "list", "exception", "extra name"],
+    ids=[
+        "unknown tool",
+        "half arguments",
+        "comma",
+        "wrong name",
+        "list",
+        "exception",
+        "extra name",
+    ],
 )
 def test_every_failure_is_a_result_that_the_model_can_read(made, text):
     result = run(made, TOOLS)
