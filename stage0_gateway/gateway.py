@@ -16,7 +16,7 @@ import httpx
 
 from stage0_gateway.accounting.prices import Prices
 from stage0_gateway.accounting.usage_check import unread_tokens
-from stage0_gateway.errors import ConfigurationError, GatewayError
+from stage0_gateway.errors import ConfigurationError, ContextOverflow, GatewayError
 from stage0_gateway.events import (
     FallbackEvent,
     GatewayEvent,
@@ -116,6 +116,7 @@ class Gateway:
         self._max_retries = max_retries
         self._on_event = on_event or _ignore_event
         self._prices = prices
+        self._rejected_schema: Mapping[str, Any] | None = None  # the last one; not sent again
 
     @classmethod
     def from_env(cls, model: str | None = None, **options: Any) -> "Gateway":
@@ -200,6 +201,8 @@ class Gateway:
             raise ValueError("There is no message to send. Pass at least one.")
         if request.response_schema is not None:
             endpoints = self._with_schema_support(endpoints)
+        if request.schema_optional and request.response_schema is self._rejected_schema:
+            request = replace(request, response_schema=None)
         return endpoints, request
 
     async def _send(
@@ -225,7 +228,8 @@ class Gateway:
                     return await fetch(client, encoded, attempt, complete)
                 except GatewayError as raised:
                     error = redact_error(raised, endpoint.secrets)
-                if request.schema_optional and error.status in _REJECTED_SCHEMA:
+                if _rejects_schema(request, error):
+                    self._rejected_schema = request.response_schema
                     request = replace(request, response_schema=None, schema_optional=False)
                     encoded = encode_request(endpoint, request, stream=fetch is open_stream)
                     continue
@@ -296,6 +300,12 @@ class Gateway:
     def __repr__(self) -> str:
         url = str(self._endpoints[0].url).partition("?")[0] if self._endpoints else None
         return f"Gateway({self.model!r}, url={url!r})"
+
+
+def _rejects_schema(request: ChatRequest, error: GatewayError) -> bool:
+    """Return whether an error may be due to a schema that the request can do without."""
+    is_rejection = error.status in _REJECTED_SCHEMA and not isinstance(error, ContextOverflow)
+    return is_rejection and request.schema_optional and request.response_schema is not None
 
 
 def _secret(value: Any) -> Any:

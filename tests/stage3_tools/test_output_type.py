@@ -6,7 +6,7 @@ import httpx
 import pytest
 from pydantic import BaseModel
 
-from stage0_gateway import Gateway, Message, ScriptedModel, ToolCall
+from stage0_gateway import ContextOverflow, Gateway, Message, ScriptedModel, ToolCall
 from stage1_context import ContextEngine
 from stage2_output import InvalidSchema
 from stage3_tools import (
@@ -193,6 +193,53 @@ async def test_the_schema_is_sent_to_servers_that_support_it(provider, with_tool
 async def test_a_custom_server_with_tools_does_not_receive_the_schema():
     url = "http://localhost:9/v1"
     assert await schemas_sent("openai", tools=[get_weather], base_url=url) == [False]
+
+
+def rejecting_server(bodies, error):
+    """A server that rejects every schema, calls a tool once, and then replies with JSON."""
+
+    def answer(request):
+        bodies.append(json.loads(request.content))
+        if "response_format" in bodies[-1]:
+            return httpx.Response(400, json={"error": error})
+        message = {"role": "assistant", "content": JSON}
+        if not any(each["role"] == "tool" for each in bodies[-1]["messages"]):
+            function = {"name": "get_weather", "arguments": '{"city": "Rome"}'}
+            call = {"id": "c1", "type": "function", "function": function}
+            message = {"role": "assistant", "content": None, "tool_calls": [call]}
+        return httpx.Response(200, json={"choices": [{"index": 0, "message": message}]})
+
+    return httpx.MockTransport(answer)
+
+
+async def test_a_rejected_schema_is_not_sent_again_in_the_later_turns_of_a_run():
+    bodies, error = [], {"message": "Unknown keyword."}
+    transport = rejecting_server(bodies, error)
+    async with Gateway("openai:m", transport=transport, max_retries=0) as gateway:
+        result = await ask(
+            "Rome?",
+            tools=[get_weather],
+            model=gateway,
+            output_type=Weather,
+            dialect=NativeDialect(),
+        )
+    assert (result.output, result.tool_rounds) == (ROME, 1)
+    assert ["response_format" in body for body in bodies] == [True, False, False]
+
+
+async def test_a_request_that_is_too_long_is_not_repeated_without_its_schema():
+    bodies, error = [], {"message": "Too long.", "code": "context_length_exceeded"}
+    transport = rejecting_server(bodies, error)
+    async with Gateway("openai:m", transport=transport, max_retries=0) as gateway:
+        with pytest.raises(ContextOverflow):
+            await ask(
+                "Rome?",
+                tools=[get_weather],
+                model=gateway,
+                output_type=Weather,
+                dialect=NativeDialect(),
+            )
+    assert len(bodies) == 1
 
 
 @pytest.mark.parametrize("streamed", [False, True])
