@@ -137,7 +137,14 @@ class OutputController:
         return result
 
     def compile(self, schema: Any) -> OutputSchema:
-        """Compile a schema or a type, once. An invalid one raises `InvalidSchema`."""
+        """Compile a schema once; the `schema` of the result is the JSON Schema.
+
+        Args:
+            schema: The schema or the type, as for `parse_and_validate`.
+
+        Raises:
+            InvalidSchema: The schema is invalid.
+        """
         if isinstance(schema, CompiledSchema):
             return schema
         key = _cache_key(schema)

@@ -214,7 +214,7 @@ class ToolLoopOptions:
 
 
 class AskKeywords(TypedDict, total=False):
-    """The options of `ToolLoopOptions` as keywords."""
+    """The options of `ToolLoopOptions` as keywords, except `model`: `ask` has its own."""
 
     max_tool_rounds: int | None
     max_parse_retries: int
