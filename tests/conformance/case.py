@@ -1,0 +1,212 @@
+"""`Case`: one rule of a stage, with an input and the outcome that it demands.
+
+Cases are JSON data in `cases/`; `case.schema.json` describes their fields. An outcome is a JSON
+object. A case lists checks of it, each at one place, so that the wording of an implementation and
+its additional fields are free.
+
+This module knows neither the subjects nor how an outcome comes about.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+FOLDER = Path(__file__).parent / "cases"
+STAGES = ("stage0", "stage1", "stage2", "stage3")
+
+Level = Literal["MUST", "SHOULD", "INFO"]
+Step = int | Literal["complete"]
+"""A step of the course; "complete" is what only a complete stage handles."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One rule with an input and the demanded outcome.
+
+    Attributes:
+        id: A letter for the stage, and a number: G (gateway), C (context), O (output), L (loop).
+        rule: The rule as one sentence.
+        level: MUST (a violation is a defect), SHOULD (recommended), INFO (for comparison only).
+        stage: The stage, such as "stage2".
+        step: The step of the course.
+        operation: The function of the subject that is called; see README.md.
+        input: Its arguments, and what surrounds it: a server, replies of a model, tools, a file.
+        expect: The checks of the outcome.
+        origin: Where the case was seen: a provider or library, and its source.
+        page: The page and the section that explain the rule.
+        code: The code of the complete stage that handles the case, as "path::name".
+        hint: A sentence that helps to correct a failure.
+    """
+
+    id: str
+    rule: str
+    level: Level
+    stage: str
+    step: Step
+    operation: str
+    input: dict[str, Any]
+    expect: list[dict[str, Any]]
+    origin: dict[str, str]
+    page: str
+    code: str
+    hint: str
+
+    def failures(self, outcome: dict[str, Any]) -> list[str]:
+        """The checks that an outcome fails, as sentences; an empty list means passed."""
+        if "crash" in outcome:
+            return [f"The subject failed: {outcome['crash']}"]
+        return [text for check in self.expect for text in failures_of(check, outcome)]
+
+
+def load_cases(stage: str) -> list[Case]:
+    """Return the cases of a stage, in the order of the steps.
+
+    Raises:
+        ValueError: The stage is unknown.
+    """
+    if stage not in STAGES:
+        raise ValueError(f"Unknown stage {stage!r}. The stages are {', '.join(STAGES)}.")
+    cases = []
+    for path in sorted((FOLDER / stage).glob("*.json")):
+        for fields in json.loads(path.read_text(encoding="utf-8")):
+            cases.append(Case(stage=stage, **fields))
+    return cases
+
+
+# ---- checks
+
+
+def failures_of(check: dict[str, Any], outcome: Any) -> Iterator[str]:
+    """Yield a sentence for each part of a check that an outcome fails."""
+    if "any" in check:
+        found = [
+            [text for each in checks for text in failures_of(each, outcome)]
+            for checks in check["any"]
+        ]
+        if all(found):
+            yield "none of the allowed outcomes: " + " | ".join(texts[0] for texts in found)
+        return
+    at = check["at"]
+    place = at or "the outcome"
+    try:
+        value = lookup(outcome, at)
+    except LookupError:
+        if not check.get("absent"):
+            yield f"{place} is missing; {described(check)}"
+        return
+    if check.get("absent"):
+        yield f"{place} must be absent; actual: {shortened(value)}"
+        return
+    for name, expected in check.items():
+        if name in COMPARISONS and not COMPARISONS[name](value, expected):
+            yield f"{place}: {NAMES[name]} {shortened(expected)}; actual: {shortened(value)}"
+
+
+def lookup(value: Any, pointer: str) -> Any:
+    """Return the value at a JSON pointer; -1 is the last item of a list.
+
+    Raises:
+        LookupError: There is no such value.
+    """
+    for part in pointer.split("/")[1:]:
+        if isinstance(value, list) and re.fullmatch(r"-?\d+", part):
+            value = value[int(part)]
+        elif isinstance(value, dict):
+            value = value[part.replace("~1", "/").replace("~0", "~")]
+        else:
+            raise LookupError(pointer)
+    return value
+
+
+def equal(value: Any, expected: Any) -> bool:
+    """Compare two JSON values; True is not 1, and the order of fields does not matter."""
+    return json.dumps(value, sort_keys=True) == json.dumps(expected, sort_keys=True)
+
+
+def contains(value: Any, expected: Any) -> bool:
+    """Whether a text contains each expected text, or a list each expected item."""
+    parts = expected if isinstance(expected, list) else [expected]
+    if isinstance(value, str):
+        return all(part in value for part in parts)
+    if isinstance(value, list):
+        return all(any(equal(part, item) for item in value) for part in parts)
+    return False
+
+
+def lacks(value: Any, expected: Any) -> bool:
+    """Whether a text or a list contains none of the parts."""
+    parts = expected if isinstance(expected, list) else [expected]
+    return not any(contains(value, part) for part in parts)
+
+
+def is_json(value: Any, expected: Any) -> bool:
+    """Whether a text is the JSON of a value."""
+    try:
+        return isinstance(value, str) and equal(json.loads(value), expected)
+    except ValueError:
+        return False
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+COMPARISONS = {
+    "equals": equal,
+    "one_of": lambda value, expected: any(equal(value, each) for each in expected),
+    "contains": contains,
+    "lacks": lacks,
+    "json": is_json,
+    "matches": lambda value, expected: (
+        isinstance(value, str) and re.search(expected, value) is not None
+    ),
+    "length": lambda value, expected: (
+        isinstance(value, str | list | dict) and len(value) == expected
+    ),
+    "at_least": lambda value, expected: is_number(value) and value >= expected,
+    "at_most": lambda value, expected: is_number(value) and value <= expected,
+    "present": lambda value, expected: True,
+}
+"""What a check may demand of the value at its place."""
+
+NAMES = {
+    "equals": "expected",
+    "one_of": "expected one of",
+    "contains": "expected to contain",
+    "lacks": "expected not to contain",
+    "json": "expected the JSON text of",
+    "matches": "expected to match",
+    "length": "expected the length",
+    "at_least": "expected at least",
+    "at_most": "expected at most",
+    "present": "expected",
+}
+
+
+def described(check: dict[str, Any]) -> str:
+    """What a check demands, in words."""
+    parts = [
+        f"{NAMES[name]} {shortened(expected)}" if name != "present" else "expected a value"
+        for name, expected in check.items()
+        if name in COMPARISONS
+    ]
+    return ", ".join(parts)
+
+
+def shortened(value: Any, limit: int = 400) -> str:
+    """A value as JSON, shortened for people."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= limit else text[:limit] + " …"
+
+
+def size(case: Case) -> int:
+    """The length of the input; the shortest one is shown first."""
+    return len(json.dumps(case.input))
+
+
+def of_steps(cases: Sequence[Case], steps: Sequence[Step]) -> list[Case]:
+    """The cases of some steps."""
+    return [case for case in cases if case.step in steps]

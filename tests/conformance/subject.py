@@ -1,0 +1,93 @@
+"""`Subject`: what is graded, as a set of operations.
+
+A subject has one of three forms:
+
+    a file of the course        a copy of a starter file; `course.py` calls its functions
+    a Python file               with a dictionary OPERATIONS: the operation's name, and its function
+    a program of any language   JSON lines on stdin and stdout; see `program.py`
+
+An operation receives JSON values and returns one. It may be a plain or an async function. It reports
+an expected error by raising an exception with an attribute `kind`; any other exception is a crash.
+"""
+
+import importlib.util
+import inspect
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from tests.conformance.surroundings import EndlessRun
+
+Operation = Callable[..., Any]
+
+
+@dataclass
+class Subject:
+    """Something that can be graded.
+
+    Attributes:
+        name: The name for people, such as the file.
+        operations: The functions by the name of their operation.
+        unwritten: The functions that the learner has not written yet, by step.
+    """
+
+    name: str
+    operations: Mapping[str, Operation]
+    unwritten: dict[int, list[str]] = field(default_factory=dict)
+
+    async def perform(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Call an operation, and return its outcome as a JSON object.
+
+        The outcome has the field `error` with a `kind` for an expected error, and `crash` for any
+        other exception. A value that is not an object is in the field `value`.
+        """
+        try:
+            value = self.operations[operation](**arguments)
+            if inspect.isawaitable(value):
+                value = await value
+            value = json.loads(json.dumps(value))
+        except EndlessRun as error:
+            return {"crash": f"It does not stop: {error}."}
+        except Exception as error:
+            return error_outcome(error)
+        return value if isinstance(value, dict) else {"value": value}
+
+
+def error_outcome(error: Exception) -> dict[str, Any]:
+    """The outcome of an operation that raised an error."""
+    kind = getattr(error, "kind", None)
+    if isinstance(kind, str):
+        return {"error": {"kind": kind, "message": str(error)}}
+    return {"crash": f"{type(error).__name__}: {str(error)[:300]}"}
+
+
+class SubjectError(Exception):
+    """The subject cannot be loaded; the text says why."""
+
+
+def load_module(path: Path, name: str = "") -> ModuleType:
+    """Import a Python file.
+
+    Raises:
+        SubjectError: The file does not exist, or cannot be imported.
+    """
+    if not path.is_file():
+        raise SubjectError(f"There is no file {path}.")
+    name = name or f"subject_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        raise SubjectError(
+            f"{path.name}{line} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+    return module

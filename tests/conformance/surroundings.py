@@ -1,0 +1,208 @@
+"""What surrounds a subject while a case runs: a model, tools, a server, and a file.
+
+The fields of a case's input decide what is prepared:
+
+    replies   a model: `ask(messages, tools)` returns the next reply; the outcome gets `requests`
+    tools     functions: `run(name, arguments)` does what `behavior` says; the outcome gets `ran`
+    server    an HTTP server at `url`, with one answer for each request; the outcome gets `requests`
+    file      a file at `path` with this text; null means that it does not exist yet
+
+All other fields are passed on unchanged.
+"""
+
+import asyncio
+import contextlib
+import json
+import tempfile
+import threading
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+MOST_REQUESTS = 60
+"""More requests of one case are a run without end."""
+
+
+class Failure(Exception):
+    """An error that a subject reports, or that surrounds it.
+
+    Attributes:
+        kind: The kind of error; README.md lists the kinds of each operation.
+    """
+
+    def __init__(self, kind: str, message: str = "") -> None:
+        super().__init__(message or kind)
+        self.kind = kind
+
+
+class EndlessRun(BaseException):
+    """The subject does not stop. Not an Exception, so that a subject cannot suppress it."""
+
+
+class Model:
+    """A model that gives prepared replies.
+
+    A reply is a text, or an object with `content`, `tool_calls`, `finish_reason`; or with `error`,
+    the kind of the failure that is raised instead. The last reply is repeated if `repeat` is set.
+    """
+
+    def __init__(self, replies: list[Any], repeat: bool) -> None:
+        self.replies = replies
+        self.repeat = repeat
+        self.requests: list[dict[str, Any]] = []
+
+    async def ask(self, messages: Any, tools: Any = ()) -> dict[str, Any]:
+        """Return the next reply: `message` in OpenAI's format, and `finish_reason`."""
+        request = {"messages": list(messages), "tools": list(tools)}
+        self.requests.append(json.loads(json.dumps(request)))  # later changes do not count
+        at = len(self.requests) - 1
+        if at >= MOST_REQUESTS:
+            raise EndlessRun(f"more than {MOST_REQUESTS} requests")
+        if at >= len(self.replies) and not self.repeat:
+            raise Failure("no_reply", f"The case has {len(self.replies)} replies only.")
+        reply = self.replies[min(at, len(self.replies) - 1)]
+        if isinstance(reply, str):
+            reply = {"content": reply}
+        if "error" in reply:
+            raise Failure(reply["error"], reply.get("text", "The server is not available."))
+        message: dict[str, Any] = {"role": "assistant", "content": reply.get("content", "")}
+        if calls := reply.get("tool_calls"):
+            message["tool_calls"] = [openai_call(call) for call in calls]
+        reason = reply.get("finish_reason", "tool_calls" if calls else "stop")
+        return {"message": message, "finish_reason": reason}
+
+
+def openai_call(call: dict[str, Any]) -> dict[str, Any]:
+    """A call in OpenAI's format; arguments that are not a text are written as JSON."""
+    arguments = call.get("arguments", "{}")
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    function = {"name": call["name"], "arguments": text}
+    return {"id": call["id"], "type": "function", "function": function}
+
+
+class Tools:
+    """Functions that record their calls.
+
+    A behavior is an object with `returns` (a value), `raises` (the text of an error) or `echo` (the
+    arguments are returned), and `seconds` (how long it takes).
+    """
+
+    def __init__(self, tools: list[dict[str, Any]]) -> None:
+        self.behaviors = {tool["name"]: tool.get("behavior", {"echo": True}) for tool in tools}
+        self.ran: list[dict[str, Any]] = []
+        self.together = 0
+        self._running = 0
+        self._lock = threading.Lock()
+
+    def run(self, name: str, arguments: dict[str, Any]) -> Any:
+        """Do what the behavior of a tool says. It may be called in any thread."""
+        with self._lock:
+            self.ran.append(json.loads(json.dumps({"name": name, "arguments": arguments})))
+            self._running += 1
+            self.together = max(self.together, self._running)
+        try:
+            behavior = self.behaviors[name]
+            time.sleep(behavior.get("seconds", 0))
+            if "raises" in behavior:
+                raise RuntimeError(behavior["raises"])
+            return behavior["returns"] if "returns" in behavior else arguments
+        finally:
+            with self._lock:
+                self._running -= 1
+
+
+class Server:
+    """An HTTP server on the loopback interface, with one prepared answer for each request.
+
+    An answer has `status` (200), `headers`, and one of `json`, `text` or `chunks` (texts that are
+    sent one after the other); `drop` closes the connection, before the answer or after its chunks.
+    """
+
+    def __init__(self, answers: list[dict[str, Any]]) -> None:
+        self.answers = answers
+        self.requests: list[dict[str, Any]] = []
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[str]:
+        """Serve while the block runs; the value is the URL."""
+        server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        try:
+            yield f"http://127.0.0.1:{port}/v1"
+        finally:
+            server.close()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+            headers = dict(
+                line.lower().split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line
+            )
+            body = await reader.readexactly(int(headers.get("content-length", 0)))
+            path = head.split(" ")[1]
+            self.requests.append({"path": path, "body": json.loads(body or b"null")})
+            await self._answer(writer)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass  # the client has closed the connection
+        finally:
+            writer.close()
+
+    async def _answer(self, writer: asyncio.StreamWriter) -> None:
+        at = len(self.requests) - 1
+        if at >= MOST_REQUESTS:
+            return
+        late = {"status": 500, "text": f"The case has {len(self.answers)} answers only."}
+        answer = self.answers[at] if at < len(self.answers) else late
+        chunks = answer.get("chunks")
+        if answer.get("drop") and chunks is None:
+            return
+        if chunks is None:
+            chunks = [json.dumps(answer["json"]) if "json" in answer else answer.get("text", "")]
+            kind = "application/json"
+        else:
+            kind = "text/event-stream"
+        headers = {"content-type": kind, "connection": "close", **answer.get("headers", {})}
+        parts = [part.encode() if isinstance(part, str) else bytes(part) for part in chunks]
+        if "chunks" not in answer or answer.get("drop"):  # a dropped answer is shorter than it says
+            length = sum(map(len, parts)) + (100 if answer.get("drop") else 0)
+            headers["content-length"] = str(length)
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        writer.write(f"HTTP/1.1 {answer.get('status', 200)} -\r\n{lines}\r\n".encode())
+        for part in parts:
+            writer.write(part)
+            await writer.drain()
+            await asyncio.sleep(0)
+
+
+@contextlib.asynccontextmanager
+async def prepared(fields: dict[str, Any]) -> AsyncIterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Prepare the surroundings of a case.
+
+    Yields:
+        The arguments of the subject, and what the surroundings add to the outcome afterwards.
+    """
+    arguments = json.loads(json.dumps(fields))  # a subject may change its arguments
+    seen: dict[str, Any] = {}
+    async with contextlib.AsyncExitStack() as stack:
+        if "replies" in fields:
+            model = Model(arguments.pop("replies"), arguments.pop("repeat", False))
+            arguments["ask"], seen["requests"] = model.ask, model.requests
+        if "tools" in fields:
+            tools = Tools(fields["tools"])
+            for tool in arguments["tools"]:
+                tool.pop("behavior", None)
+            arguments["run"], seen["ran"] = tools.run, tools.ran
+            stack.callback(lambda: seen.update(together=tools.together))
+        if "server" in fields:
+            server = Server(arguments.pop("server"))
+            arguments["url"] = await stack.enter_async_context(server.running())
+            seen["requests"] = server.requests
+        if "file" in fields:
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            path = Path(folder) / "conversation.jsonl"
+            text = arguments.pop("file")
+            if text is not None:
+                path.write_bytes(text.encode("utf-8", "surrogateescape"))
+            arguments["path"] = str(path)
+        yield arguments, seen
