@@ -6,7 +6,7 @@ BIN := .venv/bin
 ROOMS := $(wildcard $(patsubst %,tests/benchmarks/%_*.py,context gateway output session tool tools turn))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format reference test-real bench bench-peers bench-rooms clean
+.PHONY: help demo test check format reference test-real grade-peers bench bench-peers bench-rooms clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ reference: .venv/.test ## write the reference pages from the docstrings
 
 test-real: .venv/.test ## run the tests that need more than Python; a skipped test states its reason
 	@$(BIN)/python -m pytest -q -m real -rs tests/real tests/stage1_context
+
+grade-peers: .bench/.graded ## grade other libraries with the conformance suite: downloads some 100 MB
+	@.bench/graded/bin/python -m tests.conformance.peers
 
 bench: .bench/.ready ## compare the packages with loops written by hand: two minutes
 	@.bench/base/bin/python tests/benchmarks/side_by_side
@@ -66,6 +69,12 @@ clean: ## remove .venv, .bench and caches
 	@echo 'Installing the requirements of the benchmarks into .bench/base, once. This may take a minute …'
 	@$(PYTHON) -m venv .bench/base
 	@.bench/base/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	@touch $@
+
+.bench/.graded: .venv/.python pyproject.toml
+	@echo 'Installing other libraries into .bench/graded, once. This may take some minutes …'
+	@$(PYTHON) -m venv .bench/graded
+	@.bench/graded/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[peers]'
 	@touch $@
 
 .venv/.dev: .venv/.python pyproject.toml
