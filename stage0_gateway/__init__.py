@@ -74,6 +74,7 @@ from stage0_gateway.recording.replayer import Replayer as Replayer
 from stage0_gateway.recording.replayer import ReplayMiss as ReplayMiss
 from stage0_gateway.request import ChatOptions as ChatOptions
 from stage0_gateway.request import ChatRequest as ChatRequest
+from stage0_gateway.request import Reasoning as Reasoning
 from stage0_gateway.request import ToolSpec as ToolSpec
 from stage0_gateway.response import ChatResponse as ChatResponse
 from stage0_gateway.response import FinishReason as FinishReason

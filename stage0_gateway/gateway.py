@@ -33,11 +33,12 @@ from stage0_gateway.http.redaction import Secret, redact_error
 from stage0_gateway.http.response import Timeouts
 from stage0_gateway.http.streaming_response import open_stream
 from stage0_gateway.messages import Message, as_message
-from stage0_gateway.request import ChatOptions, ChatRequest, ToolSpec
+from stage0_gateway.request import ChatOptions, ChatRequest, Reasoning, ToolSpec
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.retry import Backoff, can_retry, combine_errors
 from stage0_gateway.settings import settings_from_env
 from stage0_gateway.streaming.stream import MessageStream
+from stage0_gateway.wire.reasoning import check_reasoning
 
 _Reply = TypeVar("_Reply")
 _Fetch = Callable[[HttpClient, EncodedRequest, int, Complete], Awaitable[_Reply]]
@@ -65,6 +66,9 @@ class Gateway:
             limit.
         max_reply_bytes: The maximum size of a reply; a larger one is a `MalformedResponse`.
         on_event: Called with each `GatewayEvent`: a request log without secrets.
+        reasoning: How much the models think before they reply, unless a request sets it: "low",
+            "medium", "high", or a budget in tokens for models that accept one. None is the server's
+            default.
         prices: Computes `ChatResponse.cost`: a `PriceTable` or `GenaiPrices`. Without it, costs
             are unknown.
 
@@ -85,6 +89,7 @@ class Gateway:
         max_concurrency: int | None = None,
         max_reply_bytes: int = MAX_REPLY_BYTES,
         on_event: Callable[[GatewayEvent], None] | None = None,
+        reasoning: Reasoning | None = None,
         prices: Prices | None = None,
     ) -> None:
         self.model = model
@@ -96,6 +101,8 @@ class Gateway:
             raise ConfigurationError(
                 f"max_concurrency is {max_concurrency}; it must be at least 1, or None."
             )
+        check_reasoning(reasoning)
+        self._defaults = {"reasoning": reasoning}
         self._is_network = transport is None
         self._endpoints = [self._resolve(name) for name in (model, *fallback_models)]
         if timeout is None:
@@ -153,8 +160,8 @@ class Gateway:
             messages: The conversation, oldest first: `Message`s, or mappings with `role` and
                 `content`.
             options: `tools`, `tool_choice`, `temperature`, `max_tokens`, `response_schema`,
-                `schema_optional`, `stop`, `model` and `provider_options`; see `ChatOptions` and
-                `ChatRequest`. Validate a reply to a `response_schema` as well.
+                `schema_optional`, `stop`, `reasoning`, `model` and `provider_options`; see
+                `ChatOptions` and `ChatRequest`. Validate a reply to a `response_schema` as well.
 
         Raises:
             GatewayError: The request failed. The text states the fix.
@@ -195,7 +202,7 @@ class Gateway:
             tuple([one if isinstance(one, Message) else as_message(one) for one in messages]),
             tuple(tools),
             stop=(stop,) if isinstance(stop, str) else tuple(stop),
-            **options,
+            **{**self._defaults, **options},
         )
         if not request.messages:
             raise ValueError("There is no message to send. Pass at least one.")

@@ -29,6 +29,7 @@ from stage0_gateway.response import ChatResponse, Usage
 from stage0_gateway.server.encoding import event, parts_of, split, without_none
 from stage0_gateway.wire.openai import NAME as NAME
 from stage0_gateway.wire.provider_data import deep_merge, own_data
+from stage0_gateway.wire.reasoning import read_reasoning
 
 _REASONS = {"length": "length", "refusal": "content_filter", "error": "error"}
 
@@ -63,6 +64,7 @@ def decode_request(body: Mapping[str, Any], path: str = "") -> ChatRequest:
         max_tokens=as_integer(max_tokens, "'max_tokens'"),
         response_schema=_response_schema(body.get("response_format")),
         stop=tuple(as_text(one, "'stop'") for one in stop),
+        reasoning=read_reasoning(body.get("reasoning_effort")),
     )
 
 

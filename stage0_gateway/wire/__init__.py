@@ -5,6 +5,7 @@ All functions are pure: they accept and return values, open no connections and d
     format            `WireFormat`: the functions that each format has
     names             tool names and call ids as providers accept them
     provider_data     data that is stored for one provider and sent back to it
+    reasoning         the setting `reasoning` as the fields of each format
     error_body        errors in the body of a response or in a stream
     reader            `ReplyReader`: decodes a reply, whole or event by event
     openai_reply      decodes the replies of OpenAI and most other servers

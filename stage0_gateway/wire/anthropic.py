@@ -28,6 +28,7 @@ from stage0_gateway.wire.anthropic_reply import NAME as NAME
 from stage0_gateway.wire.anthropic_reply import AnthropicReader
 from stage0_gateway.wire.names import sent_id, sent_name
 from stage0_gateway.wire.provider_data import arguments_object, call_position, deep_merge, own_data
+from stage0_gateway.wire.reasoning import anthropic_fields
 
 MESSAGES = "messages"
 VERSION = "2023-06-01"
@@ -79,6 +80,8 @@ def encode(request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
         body["stop_sequences"] = list(request.stop)
     if stream:
         body["stream"] = True
+    if request.reasoning is not None:
+        deep_merge(body, anthropic_fields(request, DEFAULT_MAX_TOKENS))
     return deep_merge(body, request.provider_options)
 
 

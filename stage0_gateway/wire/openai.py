@@ -26,6 +26,7 @@ from stage0_gateway.wire.names import sent_name
 from stage0_gateway.wire.openai_reply import NAME as NAME
 from stage0_gateway.wire.openai_reply import THINKING, OpenAIReader
 from stage0_gateway.wire.provider_data import deep_merge, own_data
+from stage0_gateway.wire.reasoning import level_of
 
 MESSAGES = "messages"
 reader = OpenAIReader
@@ -71,6 +72,8 @@ def encode(request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
         body["max_tokens"] = request.max_tokens
     if request.stop:
         body["stop"] = list(request.stop)
+    if request.reasoning is not None:
+        body["reasoning_effort"] = level_of(request)
     return deep_merge(body, request.provider_options) if request.provider_options else body
 
 
