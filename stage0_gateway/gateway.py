@@ -69,6 +69,8 @@ class Gateway:
         reasoning: How much the models think before they reply, unless a request sets it: "low",
             "medium", "high", or a budget in tokens for models that accept one. None is the server's
             default.
+        cache_prompt: Whether Anthropic's server stores the prompts for the next requests, unless a
+            request sets it. It pays for conversations with several requests within five minutes.
         prices: Computes `ChatResponse.cost`: a `PriceTable` or `GenaiPrices`. Without it, costs
             are unknown.
 
@@ -90,6 +92,7 @@ class Gateway:
         max_reply_bytes: int = MAX_REPLY_BYTES,
         on_event: Callable[[GatewayEvent], None] | None = None,
         reasoning: Reasoning | None = None,
+        cache_prompt: bool = False,
         prices: Prices | None = None,
     ) -> None:
         self.model = model
@@ -102,7 +105,7 @@ class Gateway:
                 f"max_concurrency is {max_concurrency}; it must be at least 1, or None."
             )
         check_reasoning(reasoning)
-        self._defaults = {"reasoning": reasoning}
+        self._defaults = {"reasoning": reasoning, "cache_prompt": cache_prompt}
         self._is_network = transport is None
         self._endpoints = [self._resolve(name) for name in (model, *fallback_models)]
         if timeout is None:
@@ -159,9 +162,8 @@ class Gateway:
         Args:
             messages: The conversation, oldest first: `Message`s, or mappings with `role` and
                 `content`.
-            options: `tools`, `tool_choice`, `temperature`, `max_tokens`, `response_schema`,
-                `schema_optional`, `stop`, `reasoning`, `model` and `provider_options`; see
-                `ChatOptions` and `ChatRequest`. Validate a reply to a `response_schema` as well.
+            options: `tools`, `temperature` and all others of `ChatOptions`; `ChatRequest` describes
+                them. Validate a reply to a `response_schema` as well.
 
         Raises:
             GatewayError: The request failed. The text states the fix.

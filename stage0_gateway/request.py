@@ -52,6 +52,10 @@ class ChatRequest:
         stop: Texts at which the model stops writing.
         reasoning: How much the model thinks before it replies: "low", "medium", "high", or a
             budget in tokens for models that accept one. None is the server's default.
+        cache_prompt: Whether Anthropic's server stores the prompt for the next requests, which
+            costs more than plain input. Other servers decide by themselves.
+        cache_key: Groups the requests of one conversation for the prompt cache of OpenAI's own
+            server, such as a session id. It is not sent to other servers.
         provider_options: Fields that are merged into the request body unchanged.
     """
 
@@ -65,6 +69,8 @@ class ChatRequest:
     schema_optional: bool = False
     stop: tuple[str, ...] = ()
     reasoning: Reasoning | None = None
+    cache_prompt: bool = False
+    cache_key: str | None = None
     provider_options: Mapping[str, Any] | None = None
 
 
@@ -83,5 +89,7 @@ class ChatOptions(TypedDict, total=False):
     schema_optional: bool
     stop: str | Iterable[str]
     reasoning: Reasoning | None
+    cache_prompt: bool
+    cache_key: str | None
     model: str | None
     provider_options: Mapping[str, Any] | None

@@ -81,7 +81,7 @@ async def request(run: RunState, *, last: bool = False) -> Turn:
     await run.notify(TurnStarted, messages=parts.messages)
     run.checkpoint()
     keywords = {name: getattr(run.options, name) for name in _SETTINGS}
-    keywords |= {"tools": parts.tools, "tool_choice": parts.tool_choice}
+    keywords |= {"tools": parts.tools, "tool_choice": parts.tool_choice, "cache_key": run.cache_key}
     keywords = {name: value for name, value in keywords.items() if value not in (None, ())}
     if parts.response_schema is not None and run.server_supports_schema(parts):
         keywords |= {"response_schema": parts.response_schema, "schema_optional": True}

@@ -67,7 +67,7 @@ def billed_tokens(wire: str, usage: Usage | None) -> BilledTokens | None:
     negative, or parts larger than their total. A cache that is not reported was not used.
 
     Args:
-        wire: The wire format: "openai", "anthropic" or "gemini"; None for any other.
+        wire: The wire format: "openai", "mistral", "anthropic" or "gemini"; None for any other.
         usage: The server's token counts.
     """
     if usage is None or not all(0 <= (count or 0) <= MAX_TOKENS for count in astuple(usage)):
@@ -88,7 +88,11 @@ def _output(wire: str, usage: Usage) -> int | None:
         # Thinking is a separate count, and zeros are omitted. A reply that was cut off during
         # thinking has no output count.
         return None if written is None and thought is None else (written or 0) + (thought or 0)
-    if wire not in ("openai", "anthropic") or written is None or (thought or 0) > written:
+    if (
+        wire not in ("openai", "mistral", "anthropic")
+        or written is None
+        or (thought or 0) > written
+    ):
         return None
     return written
 

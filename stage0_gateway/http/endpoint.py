@@ -65,6 +65,7 @@ PROVIDERS = {
         "gemini-2.5-flash",
     ),
     **{name: Provider("openai", *fields) for name, fields in _OPENAI_COMPATIBLE.items()},
+    "mistral": Provider("mistral", *_OPENAI_COMPATIBLE["mistral"]),
 }
 
 

@@ -4,6 +4,7 @@ All functions are pure: they accept and return values, open no connections and d
 
     format            `WireFormat`: the functions that each format has
     names             tool names and call ids as providers accept them
+    surrogates        halves of surrogate pairs, which servers reject
     provider_data     data that is stored for one provider and sent back to it
     reasoning         the setting `reasoning` as the fields of each format
     error_body        errors in the body of a response or in a stream
@@ -11,6 +12,7 @@ All functions are pure: they accept and return values, open no connections and d
     openai_reply      decodes the replies of OpenAI and most other servers
     call_deltas       assigns pieces of a stream to tool calls
     openai            encodes requests in OpenAI's format
+    mistral           OpenAI's format with the call ids that Mistral accepts
     anthropic_reply   decodes Anthropic's replies
     anthropic         encodes requests in Anthropic's format
     gemini_reply      decodes Gemini's replies

@@ -1,5 +1,6 @@
 import copy
 import json
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -26,8 +27,55 @@ def test_a_body_is_compact_json_in_utf8():
     assert to_json({"a": "ü上", "b": 1}) == '{"a":"ü上","b":1}'.encode()
 
 
-def test_half_a_surrogate_pair_is_escaped_as_in_json():
-    assert to_json({"a": "ü\ud83d"}) == b'{"a":"\\u00fc\\ud83d"}'
+def test_half_a_surrogate_pair_becomes_a_replacement_character():
+    assert to_json({"\ud83d": "ü\ude00"}) == '{"\ufffd":"ü\ufffd"}'.encode()
+
+
+def test_two_halves_of_a_surrogate_pair_become_their_character():
+    assert to_json({"a": "\ud83d\ude00\ude00"}) == '{"a":"\N{GRINNING FACE}\ufffd"}'.encode()
+
+
+HALF = "a\ud83d"
+HALF_PARTS = (TextPart(HALF), JsonPart({HALF: HALF}), DocumentPart("AAAA", name=HALF))
+
+
+@pytest.mark.parametrize("model", ["openai:m", "mistral:m", "anthropic:m", "gemini:m"])
+@pytest.mark.parametrize(
+    "arguments", [json.dumps({HALF: HALF}), json.dumps({HALF: HALF}, ensure_ascii=False), HALF]
+)
+def test_no_request_contains_half_a_surrogate_pair(model, arguments):
+    call = ToolCall(HALF, HALF, arguments)
+    schema = {"type": "object", "description": HALF, "properties": {HALF: {"const": HALF}}}
+    request = ChatRequest(
+        "m",
+        (
+            Message.system(HALF),
+            Message.user(HALF_PARTS),
+            Message.assistant((TextPart(HALF),), [call]),
+            Message.tool(HALF_PARTS, call.id, name=HALF),
+            Message.tool(HALF, call.id, is_error=True),
+        ),
+        (ToolSpec(HALF, HALF, schema),),
+        response_schema=schema,
+        stop=(HALF,),
+        cache_key=HALF,
+        provider_options={"user": HALF},
+    )
+    body = encode_request(resolve(model), request, stream=False).body.decode()
+    texts = [body]
+    for text in texts:  # also in JSON inside of texts
+        assert not any("\ud800" <= character <= "\udfff" for character in text)
+        with suppress(ValueError):
+            texts += strings(json.loads(text))
+
+
+def strings(value):
+    """Return all texts in a JSON value."""
+    if isinstance(value, dict):
+        return [text for pair in value.items() for each in pair for text in strings(each)]
+    if isinstance(value, list):
+        return [text for each in value for text in strings(each)]
+    return [value] if isinstance(value, str) else []
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), {1}, object(), b"bytes"])
