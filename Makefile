@@ -6,7 +6,7 @@ BIN := .venv/bin
 ROOMS := $(wildcard $(patsubst %,tests/benchmarks/%_*.py,context gateway output session tool tools turn))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format reference test-real bench bench-peers bench-rooms clean
+.PHONY: help demo test check format reference test-real try-model bench bench-peers bench-rooms clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ reference: .venv/.test ## write the reference pages from the docstrings
 
 test-real: .venv/.test ## run the tests that need more than Python; a skipped test states its reason
 	@$(BIN)/python -m pytest -q -m real -rs tests/real tests/stage1_context
+
+try-model: .venv/.demo ## try a model with 30 tasks: make try-model MODEL=provider:name
+	@$(BIN)/python tests/try_model $(if $(MODEL),--model $(MODEL)) $(if $(REASONING),--reasoning $(REASONING))
 
 bench: .bench/.ready ## compare the packages with loops written by hand: two minutes
 	@.bench/base/bin/python tests/benchmarks/side_by_side
