@@ -38,7 +38,6 @@ from stage0_gateway.response import ChatResponse
 from stage0_gateway.retry import Backoff, can_retry, combine_errors
 from stage0_gateway.settings import settings_from_env
 from stage0_gateway.streaming.stream import MessageStream
-from stage0_gateway.wire.reasoning import check_reasoning
 
 _Reply = TypeVar("_Reply")
 _Fetch = Callable[[HttpClient, EncodedRequest, int, Complete], Awaitable[_Reply]]
@@ -104,10 +103,11 @@ class Gateway:
             raise ConfigurationError(
                 f"max_concurrency is {max_concurrency}; it must be at least 1, or None."
             )
-        check_reasoning(reasoning)
         self._defaults = {"reasoning": reasoning, "cache_prompt": cache_prompt}
         self._is_network = transport is None
         self._endpoints = [self._resolve(name) for name in (model, *fallback_models)]
+        for endpoint in self._endpoints:  # raises if a model does not accept the setting
+            endpoint.wire.encode(ChatRequest(endpoint.model, (), reasoning=reasoning))
         if timeout is None:
             timeout = Timeouts()
         elif not isinstance(timeout, Timeouts):

@@ -20,7 +20,7 @@ _FIRST_WITH_LEVELS = (4, 6)
 _LAST_WITH_BUDGETS = (4, 6)
 
 
-def check_reasoning(value: object) -> None:
+def _check(value: object) -> None:
     """Raise a ConfigurationError unless the value is a level, a token budget or None."""
     if value is not None and not _is_reasoning(value):
         raise ConfigurationError(
@@ -41,7 +41,7 @@ def read_reasoning(*values: Any) -> Reasoning | None:
 
 def level_of(request: ChatRequest) -> str:
     """Return the level of a request, for formats without token budgets."""
-    check_reasoning(request.reasoning)
+    _check(request.reasoning)
     if not isinstance(request.reasoning, str):
         raise _no_budget(request)
     return request.reasoning
@@ -49,7 +49,7 @@ def level_of(request: ChatRequest) -> str:
 
 def anthropic_fields(request: ChatRequest, default_max_tokens: int) -> dict[str, Any]:
     """Return Anthropic's fields: a budget for models up to 4.6, a level for those from 4.6 on."""
-    check_reasoning(request.reasoning)
+    _check(request.reasoning)
     if request.temperature not in (None, 1):
         raise ConfigurationError(
             f"Anthropic's models think only with temperature 1, not {request.temperature}. Omit "
@@ -76,7 +76,7 @@ def anthropic_fields(request: ChatRequest, default_max_tokens: int) -> dict[str,
 
 def gemini_fields(request: ChatRequest) -> dict[str, Any]:
     """Return the `thinkingConfig`: a level for Gemini 3 and later, and a budget for all others."""
-    check_reasoning(request.reasoning)
+    _check(request.reasoning)
     if isinstance(request.reasoning, str) and "gemini-2" not in request.model:
         return {"thinkingLevel": request.reasoning}
     return {"thinkingBudget": _budget_of(request)}

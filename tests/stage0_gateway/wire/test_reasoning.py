@@ -120,6 +120,15 @@ def test_an_unknown_value_raises_with_the_valid_choices(wire, value):
         Gateway("offline:teacher", reasoning=value)
 
 
+def test_a_gateway_checks_its_setting_for_all_of_its_models():
+    with pytest.raises(ConfigurationError, match="gpt-5-mini does not accept reasoning=2048"):
+        Gateway("openai:gpt-5-mini", api_key="k", reasoning=2048)
+    models = {"model": "gemini:gemini-3-pro", "fallback_models": ["anthropic:claude-opus-5"]}
+    with pytest.raises(ConfigurationError, match="claude-opus-5 does not accept reasoning=2048"):
+        Gateway(**models, transport=ScriptedModel([]), reasoning=2048)
+    Gateway(**models, transport=ScriptedModel([]), reasoning="low")
+
+
 def test_other_values_of_a_provider_are_passed_as_provider_options():
     options = {"reasoning": "low", "provider_options": {"reasoning_effort": "minimal"}}
     assert openai.encode(request(**options))["reasoning_effort"] == "minimal"
