@@ -6,8 +6,7 @@ field. The items of one reply become one message. Items of unknown kinds become 
 Not covered: fields of a request without an attribute in `ChatRequest` and its parts; replies that
 the server stores (`previous_response_id`, `conversation`, `background`), and their other paths.
 Each text of a reply is a message of its own. Files, and provider parts of other formats, are
-omitted. Token counts that a reply does not have are sent as zeros, because the format requires
-them.
+omitted.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -262,21 +261,24 @@ def _reply_call(call: ToolCall) -> dict[str, Any]:
 
 
 def _usage(usage: Usage | None) -> dict[str, Any] | None:
-    """Return the token counts; this format requires all of them."""
     if usage is None or usage.input_tokens is None or usage.output_tokens is None:
         return None
     read, written = usage.input_tokens, usage.output_tokens
-    cache = {
-        "cached_tokens": usage.cached_input_tokens or 0,
-        "cache_write_tokens": usage.cache_write_tokens or 0,
-    }
+    cached, added = usage.cached_input_tokens, usage.cache_write_tokens
     return {
         "input_tokens": read,
-        "input_tokens_details": cache,
+        "input_tokens_details": _counts(cached_tokens=cached, cache_write_tokens=added),
         "output_tokens": written,
-        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens or 0},
+        "output_tokens_details": _counts(reasoning_tokens=usage.reasoning_tokens),
         "total_tokens": read + written,
     }
+
+
+def _counts(**counts: int | None) -> dict[str, Any]:
+    """Return token counts. The format requires all, so unknown ones are zeros, and are listed."""
+    unknown = [name for name, count in counts.items() if count is None]
+    known = {name: count or 0 for name, count in counts.items()}
+    return {**known, **({"not_counted": unknown} if unknown else {})}
 
 
 def _events(response: dict[str, Any], piece: int) -> Iterator[dict[str, Any]]:

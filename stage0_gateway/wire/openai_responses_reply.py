@@ -280,12 +280,17 @@ def _content_index(data: Mapping[str, Any]) -> int:
 
 def _usage(usage: Mapping[str, Any]) -> Usage:
     read, written = usage.get("input_tokens_details"), usage.get("output_tokens_details")
-    read = read if isinstance(read, Mapping) else {}
-    written = written if isinstance(written, Mapping) else {}
     return Usage(
         input_tokens=as_count(usage.get("input_tokens")),
         output_tokens=as_count(usage.get("output_tokens")),
-        cached_input_tokens=as_count(read.get("cached_tokens")),
-        reasoning_tokens=as_count(written.get("reasoning_tokens")),
-        cache_write_tokens=as_count(read.get("cache_write_tokens")),
+        cached_input_tokens=_detail(read, "cached_tokens"),
+        reasoning_tokens=_detail(written, "reasoning_tokens"),
+        cache_write_tokens=_detail(read, "cache_write_tokens"),
     )
+
+
+def _detail(details: Any, name: str) -> int | None:
+    """Return a token count; None for a placeholder, which the embedded models list."""
+    if not isinstance(details, Mapping) or name in as_list(details.get("not_counted"), name):
+        return None
+    return as_count(details.get(name))

@@ -58,7 +58,7 @@ def test_every_token_is_billed_once_in_the_counting_of_each_format(wire, reporte
     assert billed_tokens(wire, reported) == billed
 
 
-@pytest.mark.parametrize("wire", ["openai", "anthropic", "gemini"])
+@pytest.mark.parametrize("wire", ["openai", "anthropic", "gemini", "openai-responses"])
 @pytest.mark.parametrize(
     "reported", [None, usage(), usage(10), usage(wrote=10), usage(wrote=10, cached=5)]
 )
@@ -109,7 +109,10 @@ def test_equal_work_costs_the_same_in_every_wire_format():
 counts = st.none() | st.integers(-5, 1000) | st.sampled_from([MAX_TOKENS, 10**400, -(10**400)])
 
 
-@given(st.sampled_from(["openai", "anthropic", "gemini"]), st.builds(Usage, *[counts] * 5))
+@given(
+    st.sampled_from(["openai", "anthropic", "gemini", "openai-responses"]),
+    st.builds(Usage, *[counts] * 5),
+)
 def test_no_usage_gives_a_negative_or_infinite_cost(wire, reported):
     cost = PriceTable({"m": HAIKU}).cost("openai", "m", wire, reported)
     assert cost is None or (math.isfinite(cost) and cost >= 0)
@@ -313,7 +316,10 @@ def test_a_model_without_a_price_in_the_library_has_no_cost(library, provider, m
     assert library.cost(provider, model, "openai", THOUSAND) is None
 
 
-@given(st.sampled_from(["openai", "anthropic", "gemini"]), st.builds(Usage, *[counts] * 5))
+@given(
+    st.sampled_from(["openai", "anthropic", "gemini", "openai-responses"]),
+    st.builds(Usage, *[counts] * 5),
+)
 def test_implausible_usage_is_not_passed_to_the_library(wire, reported):
     pytest.importorskip("genai_prices", reason=NOT_INSTALLED)
     cost = GenaiPrices().cost("anthropic", "claude-3-5-haiku-20241022", wire, reported)

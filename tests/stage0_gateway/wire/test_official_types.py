@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from stage0_gateway.server import anthropic as serve_anthropic
 from stage0_gateway.server import gemini as serve_gemini
 from stage0_gateway.server import openai as serve_openai
-from stage0_gateway.wire import anthropic, gemini, openai
+from stage0_gateway.wire import anthropic, gemini, openai, openai_responses
 
 FORMATS = {
     "openai": (serve_openai, openai),
