@@ -51,7 +51,7 @@ class OpenAIResponsesReader(ReplyReader):
         self._items: dict[Any, _Item] = {}  # the latest item at each of the server's indexes
         self._count = 0
         self._positions: dict[int, tuple[int, int]] = {}  # of the blocks, in the reply
-        self._refusals: dict[tuple[int, int], str] = {}
+        self._refusals: dict[int, str] = {}  # by the positions of their messages
         self._whole: Mapping[str, Any] | None = None
 
     def feed(self, data: Mapping[str, Any]) -> None:
@@ -79,6 +79,8 @@ class OpenAIResponsesReader(ReplyReader):
     def response(self, raw: Any = None) -> ChatResponse:
         """Return the reply: that of the stream's last event, if it is there."""
         self.builder.blocks.sort(key=lambda block: self._positions[block.index])
+        refusals = (self._refusals[number] for number in sorted(self._refusals))
+        self.builder.refusal = "".join(refusals) or None
         response = self.builder.response(raw)
         if self._whole is None:
             return response
@@ -119,14 +121,15 @@ class OpenAIResponsesReader(ReplyReader):
     def _item(self, key: Any, fields: Mapping[str, Any], *, is_start: bool = False) -> _Item:
         """Return the item at an index; a new one if another item was there."""
         kind = as_text(as_mapping(fields, "item").get("type"), "type")
-        item = self._items.get(key)
+        item, item_id = self._items.get(key), fields.get("id")
         if item is not None and item.kind == kind:
-            is_same = item.id in (None, fields.get("id"))
+            is_same = item_id is None or item.id in (None, item_id)
             if is_same or not (is_start or item.is_done):
+                item.id = item.id or item_id
                 return item
         is_position = type(key) is int and key not in self._items
         item = self._items[key] = _Item(key if is_position else self._count, kind)
-        item.id = fields.get("id")
+        item.id = item_id
         self._count += 1
         match kind:
             case "message":
@@ -152,11 +155,7 @@ class OpenAIResponsesReader(ReplyReader):
             return
         item.is_done = True
         if item.kind == "message":
-            for index, content in enumerate(as_list(fields.get("content"), "content")):
-                self._finish_content(item, index, content)
-            if phase := fields.get("phase"):
-                for text in item.blocks.values():
-                    text.data["phase"] = phase
+            self._finish_message(item, fields)
         else:
             self._finish_block(item.blocks[0], fields)
         for block in item.blocks.values():
@@ -184,15 +183,22 @@ class OpenAIResponsesReader(ReplyReader):
             case ProviderBlock():
                 block.data = dict(fields)
 
-    def _finish_content(self, item: _Item, index: int, content: Mapping[str, Any]) -> None:
-        """Read a complete part of a message: a text or a refusal."""
-        if refusal := as_text(content.get("refusal"), "refusal"):
-            self._refuse((item.number, index), refusal)
-        elif text := as_text(content.get("text"), "text"):
-            block = self._text_block(item, index)
-            self._complete(block, text)
-            for note in as_list(content.get("annotations"), "annotations"):
-                self._cite(block, note)
+    def _finish_message(self, item: _Item, fields: Mapping[str, Any]) -> None:
+        """Complete the texts in their order. vLLM counts their indexes from 1 in pieces."""
+        contents = as_list(fields.get("content"), "content")
+        started = iter(sorted(item.blocks))
+        for content in contents:
+            if text := as_text(content.get("text"), "text"):
+                index = next(started, max(item.blocks, default=-1) + 1)
+                text_block = self._text_block(item, index)
+                self._complete(text_block, text)
+                for note in as_list(content.get("annotations"), "annotations"):
+                    self._cite(text_block, note)
+        if refusals := [as_text(one.get("refusal"), "refusal") for one in contents]:
+            self._refusals[item.number] = "".join(refusals)
+        if phase := fields.get("phase"):
+            for block in item.blocks.values():
+                block.data["phase"] = phase
 
     # ---- pieces
 
@@ -206,9 +212,9 @@ class OpenAIResponsesReader(ReplyReader):
             case "reasoning_summary_text.delta":
                 self._write_summary(data)
             case "refusal.delta":
-                position = self._message(data).number, _content_index(data)
-                refusal = self._refusals.get(position, "") + as_text(data["delta"], "delta")
-                self._refuse(position, refusal)
+                number = self._message(data).number
+                refusal = self._refusals.get(number, "") + as_text(data["delta"], "delta")
+                self._refusals[number] = refusal
             case "function_call_arguments.delta":
                 # Without the item's start, its end contains the name and all arguments.
                 item = self._items.get(_key(data))
@@ -248,11 +254,6 @@ class OpenAIResponsesReader(ReplyReader):
         else:
             block.text = GrowingText()
             block.text.append(text)
-
-    def _refuse(self, position: tuple[int, int], refusal: str) -> None:
-        self._refusals[position] = refusal
-        texts = (self._refusals[position] for position in sorted(self._refusals))
-        self.builder.refusal = "".join(texts) or None
 
     def _cite(self, block: TextBlock, note: Any) -> None:
         """Add a citation; events and the complete item both contain it."""

@@ -13,7 +13,7 @@ from stage0_gateway.errors import (
     StreamInterrupted,
 )
 from stage0_gateway.streaming.sse import SseReader
-from stage0_gateway.wire import anthropic, gemini, openai, openai_responses
+from stage0_gateway.wire import anthropic, gemini, openai
 
 DONE = "[DONE]"
 
