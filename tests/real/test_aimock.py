@@ -1,4 +1,4 @@
-"""Replies of aimock, an independent mock model server, in three formats, whole and streamed."""
+"""Replies of aimock, an independent mock model server, in four formats, whole and streamed."""
 
 import asyncio
 import json
