@@ -25,7 +25,7 @@ FORMATS = {
     "openai": ("openai:gpt-5-mini", "/v1"),
     "anthropic": ("anthropic:claude-haiku-4-5", "/v1"),
     "gemini": ("gemini:gemini-2.5-flash", "/v1beta"),
-    "openai-responses": ("openai-responses:gpt-5-mini", "/v1"),
+    "openai-responses": ("openai-responses:gpt-4.1-mini", "/v1"),
 }
 QUIET = ("--no-audit", "--no-fund", "--no-package-lock")
 NPM = ("npm", "install", *QUIET, "--ignore-scripts", "--engine-strict", "--fetch-retries=1")
