@@ -203,9 +203,13 @@ class OpenAIResponsesReader(ReplyReader):
     # ---- pieces
 
     def _read_piece(self, kind: str, data: Mapping[str, Any]) -> None:
+        known = self._items.get(_key(data))
+        if known is not None and known.is_done:
+            return  # late: the complete item contains it
         match kind:
             case "output_text.delta":
-                self._write(self._text_block(self._message(data), _content_index(data)), data)
+                block = self._text_block(self._message(data), _content_index(data))
+                self.builder.write(block, data["delta"])
             case "output_text.annotation.added":
                 block = self._text_block(self._message(data), _content_index(data))
                 self._cite(block, data["annotation"])
@@ -217,9 +221,8 @@ class OpenAIResponsesReader(ReplyReader):
                 self._refusals[number] = refusal
             case "function_call_arguments.delta":
                 # Without the item's start, its end contains the name and all arguments.
-                item = self._items.get(_key(data))
-                if item is not None and item.kind == "function_call":
-                    self._write(item.blocks[0], data)
+                if known is not None and isinstance(call := known.blocks.get(0), CallBlock):
+                    self.builder.write(call, data["delta"])
 
     def _message(self, data: Mapping[str, Any]) -> _Item:
         return self._item(_key(data), {"type": "message"})
@@ -232,19 +235,14 @@ class OpenAIResponsesReader(ReplyReader):
         assert isinstance(block, TextBlock)
         return block
 
-    def _write(self, block: Block, data: Mapping[str, Any]) -> None:
-        """Append a piece; one that arrives after its complete item is ignored."""
-        if block.open and not isinstance(block, ProviderBlock):
-            self.builder.write(block, data["delta"])
-
     def _write_summary(self, data: Mapping[str, Any]) -> None:
         """Append a piece of a summary; an empty line separates the summaries."""
         item = self._item(_key(data), {"type": "reasoning"})
-        block, index = item.blocks[0], data.get("summary_index")
+        block, index = self._text_block(item, 0), data.get("summary_index")
         if item.summary_index not in (None, index):
-            self._write(block, {"delta": "\n\n"})
+            self.builder.write(block, "\n\n")
         item.summary_index = index
-        self._write(block, data)
+        self.builder.write(block, data["delta"])
 
     def _complete(self, block: TextBlock | CallBlock, text: str) -> None:
         """Add the rest of a text. If pieces were lost, the complete text replaces the others."""

@@ -445,6 +445,17 @@ def test_a_content_index_that_differs_from_the_place_in_the_item_repeats_no_text
         assert [part.text for part in message.parts] == texts
 
 
+def test_pieces_that_arrive_after_their_complete_item_are_ignored():
+    late = [
+        of_item("output_text.delta", 0, content_index=1, delta="lo."),
+        of_item("output_text.annotation.added", 0, content_index=1, annotation=FILE_NOTE),
+        of_item("refusal.delta", 0, content_index=0, delta="No."),
+        of_item("function_call_arguments.delta", 1, delta="}"),
+    ]
+    *events, last = streamed(TEXT, called(1))
+    assert read(*events, *late, last) == openai_responses.decode(whole(TEXT, called(1)))
+
+
 def test_a_character_that_is_sent_in_two_halves_is_joined():
     text = {**TEXT, "content": [{"type": "output_text", "text": "a🙂b", "annotations": []}]}
     halves = [of_item("output_text.delta", 0, delta=half) for half in ("a\ud83d", "\ude42b")]
