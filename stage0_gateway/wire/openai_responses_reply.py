@@ -13,7 +13,7 @@ from typing import Any
 from stage0_gateway.json_fields import as_count, as_list, as_mapping, as_name, as_text
 from stage0_gateway.parts import Citation
 from stage0_gateway.response import ChatResponse, Usage
-from stage0_gateway.streaming.partial import GrowingText, join_surrogates
+from stage0_gateway.streaming.partial import GrowingText
 from stage0_gateway.streaming.reply_builder import Block, CallBlock, ProviderBlock, TextBlock
 from stage0_gateway.wire.error_body import error_in_event
 from stage0_gateway.wire.provider_data import arguments_text
@@ -246,7 +246,7 @@ class OpenAIResponsesReader(ReplyReader):
 
     def _complete(self, block: TextBlock | CallBlock, text: str) -> None:
         """Add the rest of a text. If pieces were lost, the complete text replaces the others."""
-        received = join_surrogates(str(block.text))
+        received = str(block.text)
         if text.startswith(received):
             self.builder.write(block, text[len(received) :])
         else:

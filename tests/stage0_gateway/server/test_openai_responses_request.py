@@ -239,6 +239,10 @@ def test_tools_of_the_server_and_other_choices_are_ignored():
             {"input": "hi", "tools": [{"type": "function"}]},
             "Each of 'tools' needs a 'type', and a function a 'name'.",
         ),
+        (
+            {"input": [{"role": "assistant", "content": [5]}]},
+            "An item of 'input' is invalid: 'int' object has no attribute 'get'.",
+        ),
         ({"input": "hi", "instructions": 5}, "'instructions' must be text, not int."),
     ],
 )

@@ -341,6 +341,23 @@ def test_repeated_events_change_nothing():
     assert read(*events, *ends, last) == COMPLETE
 
 
+def test_a_repeated_item_is_reported_once():
+    reader = openai_responses.reader()
+    for event in streamed(REASONING, called(1))[:-1]:
+        for _ in range(2 if event["type"] == "response.output_item.done" else 1):
+            reader.read_event(event)
+    reported = names(reader)
+    assert (reported.count("signature"), reported.count("tool_call")) == (1, 1)
+
+
+def test_an_id_of_the_http_response_precedes_that_of_the_reply():
+    reader = openai_responses.reader()
+    reader.builder.request_id = "of the header"
+    for event in with_output(streamed(TEXT), TEXT):
+        reader.read_event(event)
+    assert reader.end().request_id == "of the header"
+
+
 def test_items_alone_without_pieces_are_complete():
     start, *events, last = streamed(*ITEMS)
     ends = [event for event in events if event["type"] == "response.output_item.done"]
