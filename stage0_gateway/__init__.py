@@ -21,7 +21,7 @@ Reading order:
 
 Rooms:
     streaming/     server-sent events, the events of a reply, `MessageStream`
-    wire/          the formats of OpenAI, Anthropic and Gemini: requests and replies
+    wire/          the formats of OpenAI (two), Anthropic and Gemini: requests and replies
     http/          endpoints, encoded requests, connections, responses, redaction
     accounting/    costs, and a check for truncated prompts
     server/        the wire formats in reverse: decode requests, encode replies

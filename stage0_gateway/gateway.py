@@ -152,7 +152,8 @@ class Gateway:
     @property
     def supports_schema_with_tools(self) -> bool:
         """Whether the provider's own server supports structured output in requests with tools."""
-        return not self._base_url and self._endpoints[0].provider in ("openai", "anthropic")
+        supporting = ("openai", "openai-responses", "anthropic")
+        return not self._base_url and self._endpoints[0].provider in supporting
 
     async def chat(
         self, messages: Iterable[Message | Mapping[str, Any]], **options: Unpack[ChatOptions]

@@ -126,7 +126,8 @@ async def keys_sent(model, *keys, **options):
 
 
 async def test_the_cache_key_is_sent_to_openais_own_server_only():
-    assert await keys_sent("openai:m", "s", None, "") == ["s", None, None]
+    for model in ("openai:m", "openai-responses:m"):
+        assert await keys_sent(model, "s", None, "") == ["s", None, None], model
     for model in ("openrouter:m", "mistral:m", "anthropic:m", "gemini:m", "ollama:m"):
         assert await keys_sent(model, "s") == [None], model
     assert await keys_sent("openai:m", "s", base_url="http://gpu.test/v1") == [None]

@@ -12,6 +12,7 @@ from stage0_gateway.wire import mistral, openai
 
 ACCEPTED = {
     "openai": re.compile(r".{1,40}", re.DOTALL),
+    "openai-responses": re.compile(r".{1,64}", re.DOTALL),
     "mistral": re.compile(r"[a-zA-Z0-9]{9}"),
     "anthropic": re.compile(r"[a-zA-Z0-9_-]{1,64}"),
 }

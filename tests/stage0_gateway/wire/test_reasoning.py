@@ -5,7 +5,9 @@ from stage0_gateway import ChatRequest, ConfigurationError, Gateway, Message, Sc
 from stage0_gateway.server import anthropic as serve_anthropic
 from stage0_gateway.server import gemini as serve_gemini
 from stage0_gateway.server import openai as serve_openai
+from stage0_gateway.server import openai_responses as serve_responses
 from stage0_gateway.wire import anthropic, gemini, openai
+from stage0_gateway.wire import openai_responses as responses
 from stage0_gateway.wire.reasoning import BUDGETS
 
 HI = (Message.user("hi"),)
@@ -32,6 +34,12 @@ def test_without_the_setting_a_request_has_no_field_for_it(wire):
 @pytest.mark.parametrize("level", ["low", "medium", "high"])
 def test_a_level_is_the_effort_in_the_openai_format(level):
     assert openai.encode(request(reasoning=level))["reasoning_effort"] == level
+
+
+def test_a_level_is_the_effort_in_the_responses_format():
+    assert responses.encode(request(reasoning="low"))["reasoning"] == {"effort": "low"}
+    with pytest.raises(ConfigurationError, match="m does not accept reasoning=2048"):
+        responses.encode(request(reasoning=2048))
 
 
 def test_the_openai_format_explains_that_it_has_no_token_budgets():
@@ -138,6 +146,7 @@ def test_other_values_of_a_provider_are_passed_as_provider_options():
     ("served", "wire", "model", "path"),
     [
         (serve_openai, openai, "gpt-5-mini", ""),
+        (serve_responses, responses, "gpt-5-mini", ""),
         (serve_anthropic, anthropic, "claude-opus-5", ""),
         (serve_gemini, gemini, "gemini-3-pro", "/models/gemini-3-pro:generateContent"),
     ],
