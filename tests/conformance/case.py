@@ -9,10 +9,10 @@ This module knows neither the subjects nor how an outcome comes about.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 FOLDER = Path(__file__).parent / "cases"
 STAGES = ("stage0", "stage1", "stage2", "stage3")
@@ -54,11 +54,30 @@ class Case:
     code: str
     hint: str
 
-    def failures(self, outcome: dict[str, Any]) -> list[str]:
-        """The checks that an outcome fails, as sentences; an empty list means passed."""
+    def failures(self, outcome: dict[str, Any]) -> list["Mismatch"]:
+        """The checks that an outcome fails; an empty list means passed."""
         if "crash" in outcome:
-            return [f"The subject failed: {outcome['crash']}"]
-        return [text for check in self.expect for text in failures_of(check, outcome)]
+            expected = "; ".join(described(check) for check in self.expect)
+            return [Mismatch("", expected, f"the subject failed: {outcome['crash']}")]
+        return [each for check in self.expect for each in failures_of(check, outcome)]
+
+
+class Mismatch(NamedTuple):
+    """A check that an outcome fails.
+
+    Attributes:
+        place: The place in the outcome; empty for all of it.
+        expected: What the check demands, in words.
+        actual: What is there, in words.
+    """
+
+    place: str
+    expected: str
+    actual: str
+
+    def __str__(self) -> str:
+        place = self.place or "the outcome"
+        return f"{place}: expected {self.expected}; actual: {self.actual}"
 
 
 def load_cases(stage: str) -> list[Case]:
@@ -79,30 +98,29 @@ def load_cases(stage: str) -> list[Case]:
 # ---- checks
 
 
-def failures_of(check: dict[str, Any], outcome: Any) -> Iterator[str]:
-    """Yield a sentence for each part of a check that an outcome fails."""
+def failures_of(check: dict[str, Any], outcome: Any) -> Iterator[Mismatch]:
+    """Yield each part of a check that an outcome fails."""
     if "any" in check:
         found = [
-            [text for each in checks for text in failures_of(each, outcome)]
+            [each for allowed in checks for each in failures_of(allowed, outcome)]
             for checks in check["any"]
         ]
         if all(found):
-            yield "none of the allowed outcomes: " + " | ".join(texts[0] for texts in found)
+            yield Mismatch("", described(check), shortened(outcome))
         return
-    at = check["at"]
-    place = at or "the outcome"
+    place = check["at"]
     try:
-        value = lookup(outcome, at)
+        value = lookup(outcome, place)
     except LookupError:
         if not check.get("absent"):
-            yield f"{place} is missing; {described(check)}"
+            yield Mismatch(place, demanded(check), "missing")
         return
     if check.get("absent"):
-        yield f"{place} must be absent; actual: {shortened(value)}"
+        yield Mismatch(place, "no value", shortened(value))
         return
     for name, expected in check.items():
         if name in COMPARISONS and not COMPARISONS[name](value, expected):
-            yield f"{place}: {NAMES[name]} {shortened(expected)}; actual: {shortened(value)}"
+            yield Mismatch(place, words(name, expected), shortened(value))
 
 
 def lookup(value: Any, pointer: str) -> Any:
@@ -154,7 +172,7 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-COMPARISONS = {
+COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "equals": equal,
     "one_of": lambda value, expected: any(equal(value, each) for each in expected),
     "contains": contains,
@@ -173,32 +191,43 @@ COMPARISONS = {
 """What a check may demand of the value at its place."""
 
 NAMES = {
-    "equals": "expected",
-    "one_of": "expected one of",
-    "contains": "expected to contain",
-    "lacks": "expected not to contain",
-    "json": "expected the JSON text of",
-    "matches": "expected to match",
-    "length": "expected the length",
-    "at_least": "expected at least",
-    "at_most": "expected at most",
-    "present": "expected",
+    "equals": "",
+    "one_of": "one of ",
+    "contains": "a value that contains ",
+    "lacks": "a value without ",
+    "json": "the JSON text of ",
+    "matches": "a text that matches ",
+    "length": "the length ",
+    "at_least": "at least ",
+    "at_most": "at most ",
 }
 
 
+def words(name: str, expected: Any) -> str:
+    """What one comparison demands, in words."""
+    return "a value" if name == "present" else NAMES[name] + shortened(expected)
+
+
+def demanded(check: dict[str, Any]) -> str:
+    """What a check demands at its place, in words."""
+    if check.get("absent"):
+        return "no value"
+    return " and ".join(
+        words(name, expected) for name, expected in check.items() if name in COMPARISONS
+    )
+
+
 def described(check: dict[str, Any]) -> str:
-    """What a check demands, in words."""
-    parts = [
-        f"{NAMES[name]} {shortened(expected)}" if name != "present" else "expected a value"
-        for name, expected in check.items()
-        if name in COMPARISONS
-    ]
-    return ", ".join(parts)
+    """What a check demands, with its place."""
+    if "any" in check:
+        allowed = (" and ".join(map(described, checks)) for checks in check["any"])
+        return " or ".join(allowed)
+    return f"{check['at'] or 'the outcome'}: {demanded(check)}"
 
 
 def shortened(value: Any, limit: int = 400) -> str:
-    """A value as JSON, shortened for people."""
-    text = json.dumps(value, ensure_ascii=False)
+    """A value in Python's notation, shortened for people."""
+    text = repr(value)
     return text if len(text) <= limit else text[:limit] + " …"
 
 

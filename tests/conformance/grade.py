@@ -36,13 +36,13 @@ class Verdict:
         case: The case.
         status: "passed", "failed", "unsupported" (the subject says that it does not do this) or
             "unwritten" (the function of this step is not written yet).
-        failures: Why the case failed, as sentences.
+        failures: Why the case failed: the mismatches, or one sentence.
         outcome: What the subject did.
     """
 
     case: Case
     status: Literal["passed", "failed", "unsupported", "unwritten"]
-    failures: Sequence[str]
+    failures: Sequence[object]
     outcome: dict[str, Any]
 
     @property
@@ -71,9 +71,9 @@ def verdict(subject: Graded, case: Case, runner: asyncio.Runner, seconds: float)
     except EndlessRun as error:
         outcome = {"crash": f"It does not stop: {error}."}
     failures = case.failures(outcome)
-    error = outcome.get("error")
-    if failures and isinstance(error, dict) and error.get("kind") == "unsupported":
-        return Verdict(case, "unsupported", [error.get("message", "")], outcome)
+    reported = outcome.get("error")
+    if failures and isinstance(reported, dict) and reported.get("kind") == "unsupported":
+        return Verdict(case, "unsupported", [reported.get("message", "")], outcome)
     return Verdict(case, "failed" if failures else "passed", failures, outcome)
 
 

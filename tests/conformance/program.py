@@ -13,6 +13,7 @@ and a `message`.
 import asyncio
 import contextlib
 import json
+import os
 import shlex
 from typing import Any
 
@@ -37,7 +38,9 @@ class Program:
 
     async def perform(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Send an operation, answer the calls of the program, and return the outcome."""
-        callbacks = {name: arguments.pop(name) for name in ("ask", "run") if name in arguments}
+        callbacks: dict[str, Any] = {
+            name: arguments.pop(name) for name in ("ask", "run") if name in arguments
+        }
         try:
             process = await self._started()
             self._id += 1
@@ -69,7 +72,7 @@ class Program:
     async def _started(self) -> asyncio.subprocess.Process:
         if self._process is None:
             self._process = await asyncio.create_subprocess_exec(
-                *shlex.split(self.name),
+                *shlex.split(self.name, posix=os.name != "nt"),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 limit=LONGEST_LINE,
@@ -108,8 +111,8 @@ def checked(line: bytes, id: int) -> dict[str, Any]:
         raise MalformedMessage(f"The program answered with another id than {id}: {shown}")
     if sum(name in message for name in ("value", "error", "call")) != 1:
         raise MalformedMessage(f"A message needs one of value, error and call: {shown}")
-    error = message.get("error", {"kind": ""})
-    if not isinstance(error, dict) or not isinstance(error.get("kind"), str):
+    reported = message.get("error", {"kind": ""})
+    if not isinstance(reported, dict) or not isinstance(reported.get("kind"), str):
         raise MalformedMessage(f"An error needs a kind, which is a text: {shown}")
     return message
 

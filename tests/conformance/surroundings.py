@@ -106,7 +106,7 @@ class Tools:
             time.sleep(behavior.get("seconds", 0))
             if "raises" in behavior:
                 raise RuntimeError(behavior["raises"])
-            return behavior["returns"] if "returns" in behavior else arguments
+            return behavior.get("returns", arguments)
         finally:
             with self._lock:
                 self._running -= 1
@@ -152,8 +152,11 @@ class Server:
         at = len(self.requests) - 1
         if at >= MOST_REQUESTS:
             return
-        late = {"status": 500, "text": f"The case has {len(self.answers)} answers only."}
-        answer = self.answers[at] if at < len(self.answers) else late
+        late: dict[str, Any] = {
+            "status": 500,
+            "text": f"The case has {len(self.answers)} answers only.",
+        }
+        answer: dict[str, Any] = self.answers[at] if at < len(self.answers) else late
         chunks = answer.get("chunks")
         if answer.get("drop") and chunks is None:
             return
