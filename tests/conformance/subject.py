@@ -43,8 +43,11 @@ class Subject:
         """Call an operation, and return its outcome as a JSON object.
 
         The outcome has the field `error` with a `kind` for an expected error, and `crash` for any
-        other exception. A value that is not an object is in the field `value`.
+        other exception. The kind is "unsupported" if the subject does not have the operation, or
+        not with these arguments. A value that is not an object is in the field `value`.
         """
+        if missing := self._missing(operation, arguments):
+            return {"error": {"kind": "unsupported", "message": f"The subject has no {missing}."}}
         try:
             value = self.operations[operation](**arguments)
             if inspect.isawaitable(value):
@@ -55,6 +58,16 @@ class Subject:
         except Exception as error:
             return error_outcome(error)
         return value if isinstance(value, dict) else {"value": value}
+
+    def _missing(self, operation: str, arguments: dict[str, Any]) -> str:
+        """Name the operation or the arguments that the subject does not have."""
+        if operation not in self.operations:
+            return f"operation {operation!r}"
+        parameters = inspect.signature(self.operations[operation]).parameters
+        if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+            return ""
+        unknown = [name for name in arguments if name not in parameters]
+        return f"argument {', '.join(unknown)} of {operation!r}" if unknown else ""
 
 
 def error_outcome(error: Exception) -> dict[str, Any]:

@@ -1,0 +1,19 @@
+"""Write the generated files of the course: `make course`."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # the files of this checkout
+
+from tests.conformance.starters import starters
+
+
+def main() -> None:
+    """Write all files."""
+    for path, text in starters().items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
