@@ -3,9 +3,11 @@
 Each case runs alone, with a time limit, in its own event loop.
 """
 
+import _thread
 import asyncio
 import contextlib
 import signal
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -53,11 +55,16 @@ class Verdict:
 
 def grade(subject: Graded, cases: Iterable[Case], seconds: float = SECONDS) -> list[Verdict]:
     """Return the verdict of each case."""
+    return list(verdicts(subject, cases, seconds))
+
+
+def verdicts(subject: Graded, cases: Iterable[Case], seconds: float = SECONDS) -> Iterator[Verdict]:
+    """Yield the verdict of each case as soon as it is known."""
     with asyncio.Runner() as runner:
-        verdicts = [verdict(subject, case, runner, seconds) for case in cases]
+        for case in cases:
+            yield verdict(subject, case, runner, seconds)
         if stop := getattr(subject, "stop", None):
             runner.run(stop())
-    return verdicts
 
 
 def verdict(subject: Graded, case: Case, runner: asyncio.Runner, seconds: float) -> Verdict:
@@ -91,18 +98,23 @@ async def outcome_of(subject: Graded, case: Case, seconds: float) -> dict[str, A
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise EndlessRun in code that does not let the event loop run, where the system can do that."""
-    if not hasattr(signal, "setitimer"):
-        yield
-        return
+    """Raise EndlessRun in code that does not let the event loop run."""
 
     def stop(*_: object) -> None:
         raise EndlessRun(f"no outcome within {seconds:g} seconds")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds + 0.5)
+    has_timer = hasattr(signal, "setitimer")  # Windows has none
+    number = signal.SIGALRM if has_timer else signal.SIGTERM
+    timer = threading.Timer(seconds + 0.5, _thread.interrupt_main, [number])
+    before = signal.signal(number, stop)
+    if has_timer:
+        signal.setitimer(signal.ITIMER_REAL, seconds + 0.5)
+    else:
+        timer.start()
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        if has_timer:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        timer.cancel()
+        signal.signal(number, before)

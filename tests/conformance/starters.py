@@ -44,7 +44,7 @@ Raises:
     "Gateway.post": """Send one request to `chat/completions`, and return its reply.
 
 Raises:
-    TemporaryError: There is no usable answer, or the server refused for a reason that may pass.
+    TemporaryError: There is no usable answer, or the failure may pass.
     ModelError: The server refused the request, or its answer is not a chat completion.""",
     "Gateway.chat": """Return the reply to messages, after three attempts at most.
 

@@ -10,10 +10,11 @@ An operation receives JSON values and returns one. It may be a plain or an async
 an expected error by raising an exception with an attribute `kind`; any other exception is a crash.
 """
 
-import importlib.util
 import inspect
 import json
 import sys
+import sysconfig
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,7 +76,7 @@ def error_outcome(error: Exception) -> dict[str, Any]:
     kind = getattr(error, "kind", None)
     if isinstance(kind, str):
         return {"error": {"kind": kind, "message": str(error)}}
-    return {"crash": f"{type(error).__name__}: {str(error)[:300]}"}
+    return {"crash": f"{type(error).__name__}: {str(error)[:300]}{place_of(error)}"}
 
 
 class SubjectError(Exception):
@@ -90,17 +91,27 @@ def load_module(path: Path, name: str = "") -> ModuleType:
     """
     if not path.is_file():
         raise SubjectError(f"There is no file {path}.")
-    name = name or f"subject_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up
-    try:
-        spec.loader.exec_module(module)
+    module = ModuleType(name or f"subject_{path.stem}")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module  # dataclasses look their module up
+    try:  # without the bytecode cache, which misses two changes within a second
+        exec(compile(path.read_bytes(), path, "exec"), vars(module))
+    except SyntaxError as error:
+        raise SubjectError(f"{path.name}, line {error.lineno}: {error.msg}") from error
     except Exception as error:
-        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        place = place_of(error)
         raise SubjectError(
-            f"{path.name}{line} cannot be imported: {type(error).__name__}: {error}"
+            f"{path.name} cannot be imported: {type(error).__name__}: {error}{place}"
         ) from error
     return module
+
+
+def place_of(error: BaseException) -> str:
+    """The last line of a subject's own code that an error passed, in words."""
+    others = [str(Path(__file__).parent), *map(sysconfig.get_path, ("stdlib", "purelib"))]
+    lines = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename).is_file() and not frame.filename.startswith(tuple(others))
+    ]
+    return f" ({Path(lines[-1].filename).name}, line {lines[-1].lineno})" if lines else ""

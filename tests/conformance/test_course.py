@@ -102,7 +102,9 @@ async def test_a_function_with_the_name_of_a_built_in_helper_does_not_disturb_it
 
 
 async def test_a_method_that_is_missing_is_built_in(tmp_path):
-    text = "class History:\n    def add(self, message):\n        self.messages += [message, message]\n"
+    text = (
+        "class History:\n    def add(self, message):\n        self.messages += [message, message]\n"
+    )
     subject = load_course_file(course_file(tmp_path, text), "stage1")
     message = {"role": "user", "content": "Hi"}
     outcome = await subject.perform("history", {"path": str(tmp_path / "x"), "add": [message]})
