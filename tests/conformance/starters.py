@@ -30,7 +30,7 @@ OMITTED = {
     "context.py": {"exchanges", "results_after", "load"},
     "output.py": {
         *("THINKING", "FENCE", "STRING", "TOKEN", "REPAIRABLE"),
-        *("unwrap", "strict", "reject", "unique"),
+        *("strict", "reject", "unique"),
     },
     "tools.py": {"DECISION", "decide_text"},
 }

@@ -53,6 +53,11 @@ def find(text: str) -> Iterator[str]:
     ...
 
 
+def unwrap(text: str) -> str:
+    """Return a text without its thinking, and without a code fence around all of it."""
+    ...
+
+
 # ---- Step 2: Parse
 
 
