@@ -67,8 +67,8 @@ class Mismatch(NamedTuple):
 
     Attributes:
         place: The place in the outcome; empty for all of it.
-        expected: What the check demands, in words.
-        actual: What is there, in words.
+        expected: The demand of the check, in words.
+        actual: The value at the place, in words.
     """
 
     place: str
@@ -188,7 +188,7 @@ COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "at_most": lambda value, expected: is_number(value) and value <= expected,
     "present": lambda value, expected: True,
 }
-"""What a check may demand of the value at its place."""
+"""The comparisons of a check with the value at its place."""
 
 NAMES = {
     "equals": "",
@@ -204,12 +204,12 @@ NAMES = {
 
 
 def words(name: str, expected: Any) -> str:
-    """What one comparison demands, in words."""
+    """Describe the demand of one comparison."""
     return "a value" if name == "present" else NAMES[name] + shortened(expected)
 
 
 def demanded(check: dict[str, Any]) -> str:
-    """What a check demands at its place, in words."""
+    """Describe the demand of a check at its place."""
     if check.get("absent"):
         return "no value"
     return " and ".join(
@@ -218,7 +218,7 @@ def demanded(check: dict[str, Any]) -> str:
 
 
 def described(check: dict[str, Any]) -> str:
-    """What a check demands, with its place."""
+    """Describe a check: its place and its demand."""
     if "any" in check:
         allowed = (" and ".join(map(described, checks)) for checks in check["any"])
         return " or ".join(allowed)

@@ -93,8 +93,8 @@ def build_in(
 ) -> dict[int, list[str]]:
     """Complete a file with the finished one; return the unwritten functions by step.
 
-    The names of the starter are shared: each module uses the learner's functions and types where
-    they exist, and the finished ones otherwise. All other names are private to their module.
+    Both modules share the names of the starter: the learner's functions and types replace the
+    finished ones, and the finished ones replace unwritten ones. Other names are private.
     """
     functions = functions_of(path)
     unwritten: dict[int, list[str]] = {}

@@ -32,7 +32,7 @@ class Mistake:
 
     Attributes:
         name: The name of its file.
-        does: What a file with this mistake does, as a sentence without a subject.
+        does: The behavior of a file with this mistake, as a sentence without a subject.
         caught_by: The case that is about this mistake.
         seen_in: Where it was seen.
         failed: The ids of all cases that it fails.
@@ -59,7 +59,7 @@ def mistake_files(stage: str) -> list[Path]:
 
 
 def read_mistake(path: Path) -> dict[str, str]:
-    """Return what the docstring of a mistake says: `does`, `caught_by` and `seen_in`.
+    """Return the parts of a mistake's docstring: `does`, `caught_by` and `seen_in`.
 
     Raises:
         ValueError: The docstring has another form.
@@ -130,7 +130,7 @@ def diagnose(verdicts: Sequence[Verdict], mistakes: Sequence[Mistake]) -> list[M
 
 
 def weights_of(cases: Iterable[Case], mistakes: Sequence[Mistake]) -> dict[str, float]:
-    """The weight of each case: a case that few mistakes fail says more, and so does a MUST."""
+    """The weight of each case: higher for a MUST, and for a case that few mistakes fail."""
     weights = {}
     for case in cases:
         often = sum(case.id in mistake.failed for mistake in mistakes)

@@ -36,10 +36,10 @@ class Verdict:
 
     Attributes:
         case: The case.
-        status: "passed", "failed", "unsupported" (the subject says that it does not do this) or
+        status: "passed", "failed", "unsupported" (the subject reports that it does not do this) or
             "unwritten" (the function of this step is not written yet).
         failures: Why the case failed: the mismatches, or one sentence.
-        outcome: What the subject did.
+        outcome: The outcome of the subject, and of its surroundings.
     """
 
     case: Case

@@ -49,7 +49,7 @@ class Mutant:
         operator: The operator of cosmic-ray.
         text: The changed file.
         before: The lines that changed.
-        after: What they are now.
+        after: The new lines.
     """
 
     stage: str

@@ -98,7 +98,7 @@ def checked(line: bytes, id: int) -> dict[str, Any]:
     """Return the message in a line of the program.
 
     Raises:
-        MalformedMessage: The line is not a message of the protocol; the text says why.
+        MalformedMessage: The line is not a message of the protocol; the text states the reason.
     """
     shown = line[:200].decode("utf-8", "replace").rstrip()
     try:

@@ -29,7 +29,7 @@ GOOD, BAD, BOLD = "32", "31", "1"
 
 @dataclass
 class Report:
-    """What the report depends on, apart from the verdicts.
+    """The settings of a report.
 
     Attributes:
         titles: The titles of the steps.

@@ -2,10 +2,9 @@
 
     make course        or: python tests/conformance/generate.py
 
-A starter contains what the learner needs and nothing that the learner should find out: the imports,
-the types and errors, some constants, and the functions of the steps, each with its contract instead
-of its body. Other functions and constants of a finished file are one way to solve a step, so they
-are not part of the starter.
+A starter contains the imports, the types and errors, some constants, and the functions of the
+steps. A function has its contract instead of its body. The other functions and constants of a
+finished file are one way to solve a step, so they are not part of the starter.
 """
 
 import ast

@@ -80,7 +80,7 @@ def error_outcome(error: Exception) -> dict[str, Any]:
 
 
 class SubjectError(Exception):
-    """The subject cannot be loaded; the text says why."""
+    """The subject cannot be loaded; the text states the reason."""
 
 
 def load_module(path: Path, name: str = "") -> ModuleType:
