@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
         return graded(options)
     try:
         for _ in changes(Path(options.targets[-1])):
-            print(f"\n---- {time.strftime('%H:%M:%S')} ----\n")
+            print(f"\n---- {time.strftime('%H:%M:%S')} ----\n", flush=True)
             graded(options)
             print("\nWaiting for a change. Ctrl-C ends.", flush=True)
     except KeyboardInterrupt:

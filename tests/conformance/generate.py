@@ -5,8 +5,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # the files of this checkout
 
-from tests.conformance.differences import PAGE, differences
 from tests.conformance.diagnosis import PATTERNS, patterns
+from tests.conformance.differences import PAGE, differences
 from tests.conformance.starters import starters
 
 

@@ -72,7 +72,7 @@ class Program:
     async def _started(self) -> asyncio.subprocess.Process:
         if self._process is None:
             self._process = await asyncio.create_subprocess_exec(
-                *shlex.split(self.name, posix=os.name != "nt"),
+                *words(self.name),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 limit=LONGEST_LINE,
@@ -92,6 +92,13 @@ class Program:
                 f"The program ended with status {await process.wait()} before it answered."
             )
         return checked(line, self._id)
+
+
+def words(command: str) -> list[str]:
+    """Split a command; a backslash is part of a path on Windows."""
+    if os.name == "nt":
+        return [word.strip('"') for word in shlex.split(command, posix=False)]
+    return shlex.split(command)
 
 
 def checked(line: bytes, id: int) -> dict[str, Any]:
