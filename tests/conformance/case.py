@@ -168,6 +168,36 @@ def is_json(value: Any, expected: Any) -> bool:
         return False
 
 
+def distinct(value: Any, expected: Any) -> bool:
+    """Whether the items of a list have different values at a JSON pointer."""
+    if not isinstance(value, list):
+        return False
+    try:
+        found = [json.dumps(lookup(item, expected), sort_keys=True) for item in value]
+    except LookupError:
+        return False
+    return len(set(found)) == len(found)
+
+
+def unpaired_calls(messages: Any) -> list[str]:
+    """Return the ids of calls without exactly one result behind them, and of results without a call.
+
+    The results of a message are the tool messages that follow it directly.
+    """
+    wrong: list[str] = []
+    open_ids: list[str] = []
+    for message in messages:
+        if message["role"] != "tool":
+            wrong += open_ids
+            open_ids = [call["id"] for call in message.get("tool_calls") or []]
+            wrong += [id for id in set(open_ids) if open_ids.count(id) > 1]
+        elif message["tool_call_id"] in open_ids:
+            open_ids.remove(message["tool_call_id"])
+        else:
+            wrong.append(message["tool_call_id"])
+    return wrong + open_ids
+
+
 def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -184,8 +214,10 @@ COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "length": lambda value, expected: (
         isinstance(value, str | list | dict) and len(value) == expected
     ),
+    "distinct": distinct,
     "at_least": lambda value, expected: is_number(value) and value >= expected,
     "at_most": lambda value, expected: is_number(value) and value <= expected,
+    "paired": lambda value, expected: not unpaired_calls(value),
     "present": lambda value, expected: True,
 }
 """The comparisons of a check with the value at its place."""
@@ -198,8 +230,10 @@ NAMES = {
     "json": "the JSON text of ",
     "matches": "a text that matches ",
     "length": "the length ",
+    "distinct": "a list with different values at ",
     "at_least": "at least ",
     "at_most": "at most ",
+    "paired": "messages with one result directly behind each call, as demanded: ",
 }
 
 

@@ -133,10 +133,10 @@ def gateway(module: ModuleType) -> Mapping[str, Operation]:
         except module.ModelError as error:
             raise failure(module, error) from error
 
-    async def chat(url: str, messages: Any, tools: Any = ()) -> Any:
+    async def chat(url: str, messages: Any, tools: Any = (), wait: float = 0.001) -> Any:
         async with client(url) as connections:
             try:
-                reply = await module.Gateway(connections, "m", 0.001).chat(messages, tools)
+                reply = await module.Gateway(connections, "m", wait).chat(messages, tools)
             except module.ModelError as error:
                 raise failure(module, error) from error
             return reply_fields(reply)
@@ -171,7 +171,9 @@ def context(module: ModuleType) -> Mapping[str, Operation]:
     def count(message: Any) -> int:
         return module.count_tokens(message)  # type: ignore[no-any-return]
 
-    def window(messages: Any, max_tokens: int) -> Any:
+    def window(messages: Any, max_tokens: int = 0, spare: int | None = None) -> Any:
+        if spare is not None:
+            max_tokens = spare + sum(map(module.count_tokens, messages))
         try:
             return module.window(messages, max_tokens)
         except module.WindowTooSmall as error:
@@ -180,13 +182,26 @@ def context(module: ModuleType) -> Mapping[str, Operation]:
     def repair(messages: Any) -> Any:
         return module.repair(messages)
 
-    def history(path: str, add: Any = ()) -> Any:
-        conversation = module.History(Path(path))
-        loaded = list(conversation.messages)
+    def opened(path: str | None) -> Any:
+        try:
+            return module.History(path and Path(path))
+        except ValueError as error:
+            raise Failure("damaged", str(error)) from error
+
+    def history(path: str | None = None, add: Any = ()) -> Any:
+        conversation = opened(path)
+        outcome = {"loaded": list(conversation.messages)}
         for message in add:
             conversation.add(message)
-        again = module.History(Path(path)).messages
-        return {"loaded": loaded, "messages": conversation.messages, "loaded_again": again}
+        if path is not None:
+            outcome["loaded_again"] = opened(path).messages
+        return {**outcome, "messages": conversation.messages}
+
+    def writers(path: str, add: Any) -> Any:
+        conversations = [opened(path), opened(path)]
+        for number, message in enumerate(add):
+            conversations[number % 2].add(message)
+        return {"loaded_again": opened(path).messages}
 
     return {
         "messages": messages,
@@ -194,6 +209,7 @@ def context(module: ModuleType) -> Mapping[str, Operation]:
         "window": window,
         "repair": repair,
         "history": history,
+        "writers": writers,
     }
 
 
@@ -204,6 +220,9 @@ def output(module: ModuleType) -> Mapping[str, Operation]:
     def read(text: str, schema: Any = True) -> Any:
         result = module.read(text, schema)
         return {"value": result.value, "repairs": result.repairs, "issues": result.issues}
+
+    def unwrap(text: str) -> Any:
+        return module.unwrap(text)
 
     def validate(value: Any, schema: Any) -> Any:
         return {"issues": module.validate(value, schema)}
@@ -219,9 +238,15 @@ def output(module: ModuleType) -> Mapping[str, Operation]:
             result = await module.request(asked, messages, schema, attempts)
         except module.InvalidOutput as error:
             raise Failure("invalid", str(error)) from error
-        return {"value": result.value}
+        return {"value": result.value, "messages": messages}
 
-    return {"read": read, "validate": validate, "feedback": feedback, "request": request}
+    return {
+        "read": read,
+        "unwrap": unwrap,
+        "validate": validate,
+        "feedback": feedback,
+        "request": request,
+    }
 
 
 def partial_run(run: Any, name: str) -> Operation:
@@ -272,8 +297,11 @@ def tools(module: ModuleType) -> Mapping[str, Operation]:
         try:
             text = await module.answer(question, conversation, asked, by_name, dialect)
         except module.TurnLimit as error:
-            raised = {"kind": "limit", "message": str(error)}
-            return {"error": raised, "messages": conversation.messages}
+            fields = {"kind": "limit", "message": str(error)}
+            return {"error": fields, "messages": conversation.messages}
+        except Failure as error:
+            fields = {"kind": error.kind, "message": str(error)}
+            return {"error": fields, "messages": conversation.messages}
         return {"answer": text, "messages": conversation.messages}
 
     return {

@@ -12,6 +12,7 @@ and a `message`.
 
 import asyncio
 import contextlib
+import inspect
 import json
 import os
 import shlex
@@ -139,7 +140,7 @@ async def answered(callbacks: dict[str, Any], message: dict[str, Any]) -> dict[s
         raise MalformedMessage(f"The input of the call {name!r} must be an object.")
     try:
         value = callbacks[name](**arguments)
-        if name == "ask":
+        if inspect.isawaitable(value):
             value = await value
     except TypeError as error:
         raise MalformedMessage(f"The input of the call {name!r} is invalid: {error}") from error

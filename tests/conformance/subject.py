@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tests.conformance.surroundings import EndlessRun
+from tests.conformance.surroundings import EndlessRun, Failure
 
 Operation = Callable[..., Any]
 
@@ -47,10 +47,8 @@ class Subject:
         other exception. The kind is "unsupported" if the subject does not have the operation, or
         not with these arguments. A value that is not an object is in the field `value`.
         """
-        if missing := self._missing(operation, arguments):
-            return {"error": {"kind": "unsupported", "message": f"The subject has no {missing}."}}
         try:
-            value = self.operations[operation](**arguments)
+            value = self._supported(operation, arguments)(**arguments)
             if inspect.isawaitable(value):
                 value = await value
             value = json.loads(json.dumps(value))
@@ -60,15 +58,17 @@ class Subject:
             return error_outcome(error)
         return value if isinstance(value, dict) else {"value": value}
 
-    def _missing(self, operation: str, arguments: dict[str, Any]) -> str:
-        """Name the operation or the arguments that the subject does not have."""
+    def _supported(self, operation: str, arguments: dict[str, Any]) -> Operation:
+        """Return the function of an operation; the error is "unsupported" if it lacks something."""
         if operation not in self.operations:
-            return f"operation {operation!r}"
-        parameters = inspect.signature(self.operations[operation]).parameters
-        if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
-            return ""
+            raise Failure("unsupported", f"There is no operation {operation!r}.")
+        function = self.operations[operation]
+        parameters = inspect.signature(function).parameters
+        takes_all = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
         unknown = [name for name in arguments if name not in parameters]
-        return f"argument {', '.join(unknown)} of {operation!r}" if unknown else ""
+        if unknown and not takes_all:
+            raise Failure("unsupported", f"{operation} has no argument {', '.join(unknown)}.")
+        return function
 
 
 def error_outcome(error: Exception) -> dict[str, Any]:
