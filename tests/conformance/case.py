@@ -217,7 +217,7 @@ COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "distinct": distinct,
     "at_least": lambda value, expected: is_number(value) and value >= expected,
     "at_most": lambda value, expected: is_number(value) and value <= expected,
-    "paired": lambda value, expected: not unpaired_calls(value),
+    "paired": lambda value, expected: isinstance(value, list) and not unpaired_calls(value),
     "present": lambda value, expected: True,
 }
 """The comparisons of a check with the value at its place."""

@@ -22,6 +22,9 @@ PATTERNS = Path(__file__).parent / "patterns.json"
 OTHER_FAILURES = 0.25
 """The weight of failures that a mistake does not explain: the file may have other mistakes."""
 
+MOST = 3
+"""The mistakes that a diagnosis contains."""
+
 SIMILAR = 0.5
 """A mistake with this similarity is named."""
 
@@ -102,7 +105,7 @@ def load_mistakes(stage: str) -> list[Mistake]:
 
 
 def diagnose(verdicts: Sequence[Verdict], mistakes: Sequence[Mistake]) -> list[Match]:
-    """Return the mistakes that match the failures, the most similar one first.
+    """Return up to three mistakes that match the failures, the most similar one first.
 
     The second mistake is the one that explains most of the remaining failures, and so on. Cases of
     unwritten steps do not count.
@@ -113,7 +116,7 @@ def diagnose(verdicts: Sequence[Verdict], mistakes: Sequence[Mistake]) -> list[M
     found: list[Match] = []
     candidates = list(mistakes)
     unexplained = failed
-    while candidates:
+    while candidates and len(found) < MOST:
         match = max(
             (
                 Match(each, similarity(each, graded, failed, unexplained, weights))

@@ -58,7 +58,7 @@ class Program:
         except EndlessRun as error:
             await self.stop()
             return {"crash": f"It does not stop: {error}."}
-        except (MalformedMessage, ConnectionError) as error:
+        except MalformedMessage as error:
             await self.stop()
             return {"crash": str(error)}
 
@@ -83,7 +83,8 @@ class Program:
     async def _send(self, process: asyncio.subprocess.Process, fields: dict[str, Any]) -> None:
         assert process.stdin is not None
         process.stdin.write(json.dumps({"id": self._id, **fields}).encode() + b"\n")
-        await process.stdin.drain()
+        with contextlib.suppress(ConnectionError):  # it has ended; reading reports its status
+            await process.stdin.drain()
 
     async def _receive(self, process: asyncio.subprocess.Process) -> dict[str, Any]:
         assert process.stdout is not None

@@ -24,16 +24,26 @@ PAGES = {
 }
 """The page of the course for each file."""
 
-OMITTED = {
-    "gateway.py": {"MALFORMED", "decode_call", "check_status", "choices", "add_piece"},
-    "context.py": {"exchanges", "results_after", "load"},
-    "output.py": {
-        *("THINKING", "FENCE", "STRING", "TOKEN", "REPAIRABLE"),
-        *("strict", "reject", "unique"),
+INCLUDED = {
+    "gateway.py": {
+        *("Message", "Reply", "Stream", "ModelError", "TemporaryError", "FINISH_REASONS"),
+        *("encode", "decode", "Gateway"),
     },
-    "tools.py": {"DECISION", "decide_text"},
+    "context.py": {
+        *("Message", "FEEDBACK", "INTERRUPTED", "WindowTooSmall"),
+        *("system", "user", "feedback", "tool_result", "count_tokens", "window", "repair"),
+        "History",
+    },
+    "output.py": {
+        *("Result", "Ask", "InvalidOutput"),
+        *("find", "unwrap", "parse", "validate", "read", "describe", "request"),
+    },
+    "tools.py": {
+        *("Tool", "INSTRUCTIONS", "Decision", "Ask", "MAX_TURNS", "MAX_TOKENS", "TurnLimit"),
+        *("registry", "as_text", "decide", "run", "answer"),
+    },
 }
-"""The names that a starter does not contain."""
+"""The names in a starter: types and constants that are given, and functions to write."""
 
 CONTRACTS = {
     "decode": """Return the reply in the body of an answer.
@@ -89,7 +99,7 @@ def starter(name: str) -> str:
     text = (FINISHED / name).read_text(encoding="utf-8")
     tree = ast.parse(text)
     lines = text.splitlines()
-    for first, last, new in reversed(list(edits(tree, lines, OMITTED[name]))):
+    for first, last, new in reversed(list(edits(tree, lines, INCLUDED[name]))):
         lines[first - 1 : last] = new
     docstring = head(name, ast.get_docstring(tree) or "")
     body = re.sub(r"\n{4,}", "\n\n\n", "\n".join(lines))
@@ -113,7 +123,7 @@ The check: make grade FILE=my_{name}"""
 
 
 def edits(
-    tree: ast.Module, lines: list[str], omitted: set[str]
+    tree: ast.Module, lines: list[str], included: set[str]
 ) -> Iterator[tuple[int, int, list[str]]]:
     """Yield what changes: the first and the last line, and the new lines, in their order."""
     assert tree.body[0].end_lineno is not None
@@ -121,7 +131,8 @@ def edits(
     removes = False
     for node in tree.body[1:]:
         is_comment = isinstance(node, ast.Expr)  # the docstring of the constant before it
-        removes = removes if is_comment else bool(names_of(node) & omitted)
+        is_import = isinstance(node, ast.Import | ast.ImportFrom)
+        removes = removes if is_comment else not (is_import or names_of(node) & included)
         if removes:
             yield first_line(node), node.end_lineno or 0, []
         elif isinstance(node, ast.ClassDef):

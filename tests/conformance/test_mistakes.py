@@ -15,9 +15,9 @@ from tests.conformance.diagnosis import (
     MISTAKES,
     PATTERNS,
     diagnose,
+    failed_cases,
     load_mistakes,
     mistake_files,
-    patterns,
     read_mistake,
     sentences,
 )
@@ -34,17 +34,29 @@ each_mistake = pytest.mark.parametrize(
 
 
 @functools.cache
-def current_patterns():
-    return json.loads(patterns())
+def cases_of(stage):
+    """The cases of the course."""
+    return [case for case in load_cases(stage) if case.step != "complete"]
+
+
+def known_failures(stage):
+    return json.loads(PATTERNS.read_text(encoding="utf-8")).get(stage, {})
+
+
+@each_mistake
+def test_the_failures_of_a_mistake_are_known(path):
+    failed = failed_cases(path, cases_of(path.parent.name))
+    expected = {**read_mistake(path), "failed": failed}
+    is_current = known_failures(path.parent.name).get(path.stem) == expected
+    assert is_current, "patterns.json is out of date. Run: make course"
 
 
 @each_mistake
 def test_a_mistake_is_caught_by_a_must_case_about_it(path):
-    cases = {case.id: case for case in load_cases(path.parent.name)}
+    cases = {case.id: case for case in cases_of(path.parent.name)}
     about = read_mistake(path)["caught_by"]
     assert cases[about].level == "MUST"
-    assert cases[about].step != "complete"
-    assert about in current_patterns()[path.parent.name][path.stem]["failed"]
+    assert about in known_failures(path.parent.name)[path.stem]["failed"]
 
 
 def code_of(path):
@@ -82,7 +94,7 @@ def test_the_sentence_of_a_mistake_continues_a_file_that(path):
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_no_two_mistakes_of_a_stage_fail_the_same_cases(stage):
-    failed = {name: tuple(row["failed"]) for name, row in current_patterns()[stage].items()}
+    failed = {name: tuple(row["failed"]) for name, row in known_failures(stage).items()}
     pairs = itertools.combinations(failed, 2)
     assert [pair for pair in pairs if failed[pair[0]] == failed[pair[1]]] == []
 
@@ -92,9 +104,9 @@ def test_the_folder_of_the_mistakes_contains_nothing_else():
     assert {path for path in files if path.parent.name != "__pycache__"} == {*PATHS}
 
 
-def test_the_known_failures_are_up_to_date():
-    is_current = json.loads(PATTERNS.read_text(encoding="utf-8")) == current_patterns()
-    assert is_current, "patterns.json is out of date. Run: make course"
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_known_failures_are_those_of_existing_mistakes(stage):
+    assert sorted(known_failures(stage)) == [path.stem for path in mistake_files(stage)]
 
 
 # ---- diagnosis
@@ -113,8 +125,7 @@ def verdicts_with(stage, failed, unwritten_steps=()):
             [],
             {},
         )
-        for case in load_cases(stage)
-        if case.step != "complete"
+        for case in cases_of(stage)
     ]
 
 
@@ -154,7 +165,7 @@ def test_the_diagnosis_works_while_steps_are_unwritten(say):
     right = total = 0
     for stage in STAGES:
         mistakes = load_mistakes(stage)
-        steps = {case.id: case.step for case in load_cases(stage)}
+        steps = {case.id: case.step for case in cases_of(stage)}
         for mistake in mistakes:
             others = {1, 2, 3, 4, 5} - {steps[mistake.caught_by]}
             matches = diagnose(verdicts_with(stage, mistake.failed, others), mistakes)
@@ -168,7 +179,7 @@ def test_the_diagnosis_tolerates_a_case_that_fails_additionally(say):
     draw = random.Random(0)
     for stage in STAGES:
         mistakes = load_mistakes(stage)
-        ids = [case.id for case in load_cases(stage) if case.step != "complete"]
+        ids = [case.id for case in cases_of(stage)]
         for mistake in mistakes:
             failed = {*mistake.failed, draw.choice(ids)}
             right += mistake.name in names(diagnose(verdicts_with(stage, failed), mistakes))[:3]
