@@ -198,6 +198,14 @@ def unpaired_calls(messages: Any) -> list[str]:
     return wrong + open_ids
 
 
+def is_paired(value: Any, expected: Any) -> bool:
+    """Whether a list of messages has exactly one result directly behind each call."""
+    try:
+        return isinstance(value, list) and not unpaired_calls(value)
+    except (LookupError, TypeError, AttributeError):  # not messages
+        return False
+
+
 def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -217,7 +225,7 @@ COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "distinct": distinct,
     "at_least": lambda value, expected: is_number(value) and value >= expected,
     "at_most": lambda value, expected: is_number(value) and value <= expected,
-    "paired": lambda value, expected: isinstance(value, list) and not unpaired_calls(value),
+    "paired": is_paired,
     "present": lambda value, expected: True,
 }
 """The comparisons of a check with the value at its place."""

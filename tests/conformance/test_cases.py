@@ -114,6 +114,8 @@ def case_with(*checks):
         ({"lacks": "a"}, "b", "ab"),
         ({"json": {"a": 1}}, '{"a":1}', "{a: 1}"),
         ({"matches": "^a+$"}, "aa", "ab"),
+        ({"distinct": "/id"}, [{"id": 1}, {"id": 2}], [{"id": 1}, {"id": 1}]),
+        ({"paired": True}, [], [{"role": "tool"}]),
         ({"length": 2}, "ab", "abc"),
         ({"at_least": 2}, 2, 1),
         ({"at_most": 2}, 2, 3),
