@@ -241,13 +241,18 @@ NAMES = {
     "distinct": "a list with different values at ",
     "at_least": "at least ",
     "at_most": "at most ",
-    "paired": "messages with one result directly behind each call, as demanded: ",
+    "paired": "messages with exactly one result directly behind each call",
+    "present": "a value",
 }
+
+
+FLAGS = {"paired", "present"}
+"""Comparisons without a value."""
 
 
 def words(name: str, expected: Any) -> str:
     """Describe the demand of one comparison."""
-    return "a value" if name == "present" else NAMES[name] + shortened(expected)
+    return NAMES[name] + ("" if expected is True and name in FLAGS else shortened(expected))
 
 
 def demanded(check: dict[str, Any]) -> str:
