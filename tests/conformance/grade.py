@@ -48,6 +48,11 @@ class Verdict:
     outcome: dict[str, Any]
 
     @property
+    def is_endless(self) -> bool:
+        """Whether the subject did not stop."""
+        return str(self.outcome.get("crash", "")).startswith("It does not stop")
+
+    @property
     def is_defect(self) -> bool:
         """Whether a MUST case did not pass."""
         return self.status != "passed" and self.case.level == "MUST"
@@ -61,10 +66,12 @@ def grade(subject: Graded, cases: Iterable[Case], seconds: float = SECONDS) -> l
 def verdicts(subject: Graded, cases: Iterable[Case], seconds: float = SECONDS) -> Iterator[Verdict]:
     """Yield the verdict of each case as soon as it is known."""
     with asyncio.Runner() as runner:
-        for case in cases:
-            yield verdict(subject, case, runner, seconds)
-        if stop := getattr(subject, "stop", None):
-            runner.run(stop())
+        try:
+            for case in cases:
+                yield verdict(subject, case, runner, seconds)
+        finally:
+            if stop := getattr(subject, "stop", None):
+                runner.run(stop())
 
 
 def verdict(subject: Graded, case: Case, runner: asyncio.Runner, seconds: float) -> Verdict:

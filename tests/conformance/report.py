@@ -55,7 +55,8 @@ class Report:
             yield from self.failure(first)
             yield ""
             yield from others(first, failed)
-            yield from diagnosis
+            for sentence in diagnosis:
+                yield from textwrap.wrap(sentence, 98, break_on_hyphens=False)
         elif open_steps := [step for step in steps if step in self.unwritten]:
             yield from self.next_step(open_steps[0], verdicts)
         else:

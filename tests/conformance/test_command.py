@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.case import STAGES, Case, Mismatch
-from tests.conformance.command import main
+from tests.conformance.command import main, until_endless
 from tests.conformance.course import FILES
 from tests.conformance.grade import Verdict, grade, time_limit
 from tests.conformance.report import Report
@@ -214,6 +214,16 @@ def test_a_time_limit_without_a_timer_of_the_system_works_too(monkeypatch):
     monkeypatch.delattr("signal.setitimer")
     with pytest.raises(EndlessRun), time_limit(-0.4):
         endless()
+
+
+def repeating():
+    raise EndlessRun("more than 60 requests")
+
+
+def test_the_command_stops_after_three_cases_that_do_not_end():
+    case = verdict().case
+    case.input.clear()
+    assert len(until_endless(Subject("x", {"read": repeating}), [case] * 5)) == 3
 
 
 # ---- --watch
