@@ -7,10 +7,14 @@ ROOMS := $(wildcard $(patsubst %,tests/benchmarks/%_*.py,context gateway output 
 
 .DEFAULT_GOAL := help
 <<<<<<< HEAD
+<<<<<<< HEAD
 .PHONY: help demo test check format reference test-real grade-peers bench bench-peers bench-rooms clean
 =======
 .PHONY: help demo test check format reference test-real try-model bench bench-peers bench-rooms clean
 >>>>>>> settings-with-responses
+=======
+.PHONY: help demo test check format reference test-real bench bench-peers bench-rooms grade course mutants clean
+>>>>>>> suite
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,7 +30,18 @@ check: .venv/.dev ## check format, lint and types, and run the tests: required f
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/mypy --explicit-package-bases examples
+	$(BIN)/mypy --explicit-package-bases tests/conformance --exclude 'conformance/(test_|mistakes/|subjects/)'
 	@$(MAKE) --no-print-directory test
+
+grade: .venv/.demo ## grade a file of the course: make grade FILE=my_output.py [STEP=2] [HINT=1] [WATCH=1]
+	@test -n "$(FILE)" || { echo "Name a file, such as: make grade FILE=my_output.py"; exit 2; }
+	@$(BIN)/python tests/conformance $(STAGE) "$(FILE)" $(if $(STEP),--step $(STEP)) $(if $(HINT),--hint) $(if $(WATCH),--watch) $(if $(ALL),--all)
+
+course: .venv/.test ## write the generated files of the course: starters, known failures and differences
+	@$(BIN)/python tests/conformance/generate.py
+
+mutants: .venv/.dev ## change the files of the course in small ways, and check that the cases notice
+	@$(BIN)/python tests/conformance/mutants.py
 
 format: .venv/.dev ## format the code
 	$(BIN)/ruff format .

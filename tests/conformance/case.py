@@ -9,10 +9,10 @@ This module knows neither the subjects nor how an outcome comes about.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 FOLDER = Path(__file__).parent / "cases"
 STAGES = ("stage0", "stage1", "stage2", "stage3")
@@ -54,11 +54,30 @@ class Case:
     code: str
     hint: str
 
-    def failures(self, outcome: dict[str, Any]) -> list[str]:
-        """The checks that an outcome fails, as sentences; an empty list means passed."""
+    def failures(self, outcome: dict[str, Any]) -> list["Mismatch"]:
+        """The checks that an outcome fails; an empty list means passed."""
         if "crash" in outcome:
-            return [f"The subject failed: {outcome['crash']}"]
-        return [text for check in self.expect for text in failures_of(check, outcome)]
+            expected = "; ".join(described(check) for check in self.expect)
+            return [Mismatch("", expected, f"the subject failed: {outcome['crash']}")]
+        return [each for check in self.expect for each in failures_of(check, outcome)]
+
+
+class Mismatch(NamedTuple):
+    """A check that an outcome fails.
+
+    Attributes:
+        place: The place in the outcome; empty for all of it.
+        expected: The demand of the check, in words.
+        actual: The value at the place, in words.
+    """
+
+    place: str
+    expected: str
+    actual: str
+
+    def __str__(self) -> str:
+        place = self.place or "the outcome"
+        return f"{place}: expected {self.expected}; actual: {self.actual}"
 
 
 def load_cases(stage: str) -> list[Case]:
@@ -79,30 +98,29 @@ def load_cases(stage: str) -> list[Case]:
 # ---- checks
 
 
-def failures_of(check: dict[str, Any], outcome: Any) -> Iterator[str]:
-    """Yield a sentence for each part of a check that an outcome fails."""
+def failures_of(check: dict[str, Any], outcome: Any) -> Iterator[Mismatch]:
+    """Yield each part of a check that an outcome fails."""
     if "any" in check:
         found = [
-            [text for each in checks for text in failures_of(each, outcome)]
+            [each for allowed in checks for each in failures_of(allowed, outcome)]
             for checks in check["any"]
         ]
         if all(found):
-            yield "none of the allowed outcomes: " + " | ".join(texts[0] for texts in found)
+            yield Mismatch("", described(check), shortened(outcome))
         return
-    at = check["at"]
-    place = at or "the outcome"
+    place = check["at"]
     try:
-        value = lookup(outcome, at)
+        value = lookup(outcome, place)
     except LookupError:
         if not check.get("absent"):
-            yield f"{place} is missing; {described(check)}"
+            yield Mismatch(place, demanded(check), "missing")
         return
     if check.get("absent"):
-        yield f"{place} must be absent; actual: {shortened(value)}"
+        yield Mismatch(place, "no value", shortened(value))
         return
     for name, expected in check.items():
         if name in COMPARISONS and not COMPARISONS[name](value, expected):
-            yield f"{place}: {NAMES[name]} {shortened(expected)}; actual: {shortened(value)}"
+            yield Mismatch(place, words(name, expected), shortened(value))
 
 
 def lookup(value: Any, pointer: str) -> Any:
@@ -150,11 +168,49 @@ def is_json(value: Any, expected: Any) -> bool:
         return False
 
 
+def distinct(value: Any, expected: Any) -> bool:
+    """Whether the items of a list have different values at a JSON pointer."""
+    if not isinstance(value, list):
+        return False
+    try:
+        found = [json.dumps(lookup(item, expected), sort_keys=True) for item in value]
+    except LookupError:
+        return False
+    return len(set(found)) == len(found)
+
+
+def unpaired_calls(messages: Any) -> list[str]:
+    """Return the ids of calls without exactly one result behind them, and of results without a call.
+
+    The results of a message are the tool messages that follow it directly.
+    """
+    wrong: list[str] = []
+    open_ids: list[str] = []
+    for message in messages:
+        if message["role"] != "tool":
+            wrong += open_ids
+            open_ids = [call["id"] for call in message.get("tool_calls") or []]
+            wrong += [id for id in set(open_ids) if open_ids.count(id) > 1]
+        elif message["tool_call_id"] in open_ids:
+            open_ids.remove(message["tool_call_id"])
+        else:
+            wrong.append(message["tool_call_id"])
+    return wrong + open_ids
+
+
+def is_paired(value: Any, expected: Any) -> bool:
+    """Whether a list of messages has exactly one result directly behind each call."""
+    try:
+        return isinstance(value, list) and not unpaired_calls(value)
+    except (LookupError, TypeError, AttributeError):  # not messages
+        return False
+
+
 def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-COMPARISONS = {
+COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "equals": equal,
     "one_of": lambda value, expected: any(equal(value, each) for each in expected),
     "contains": contains,
@@ -166,39 +222,59 @@ COMPARISONS = {
     "length": lambda value, expected: (
         isinstance(value, str | list | dict) and len(value) == expected
     ),
+    "distinct": distinct,
     "at_least": lambda value, expected: is_number(value) and value >= expected,
     "at_most": lambda value, expected: is_number(value) and value <= expected,
+    "paired": is_paired,
     "present": lambda value, expected: True,
 }
-"""What a check may demand of the value at its place."""
+"""The comparisons of a check with the value at its place."""
 
 NAMES = {
-    "equals": "expected",
-    "one_of": "expected one of",
-    "contains": "expected to contain",
-    "lacks": "expected not to contain",
-    "json": "expected the JSON text of",
-    "matches": "expected to match",
-    "length": "expected the length",
-    "at_least": "expected at least",
-    "at_most": "expected at most",
-    "present": "expected",
+    "equals": "",
+    "one_of": "one of ",
+    "contains": "a value that contains ",
+    "lacks": "a value without ",
+    "json": "the JSON text of ",
+    "matches": "a text that matches ",
+    "length": "the length ",
+    "distinct": "a list with different values at ",
+    "at_least": "at least ",
+    "at_most": "at most ",
+    "paired": "messages with exactly one result directly behind each call",
+    "present": "a value",
 }
+
+
+FLAGS = {"paired", "present"}
+"""Comparisons without a value."""
+
+
+def words(name: str, expected: Any) -> str:
+    """Describe the demand of one comparison."""
+    return NAMES[name] + ("" if expected is True and name in FLAGS else shortened(expected))
+
+
+def demanded(check: dict[str, Any]) -> str:
+    """Describe the demand of a check at its place."""
+    if check.get("absent"):
+        return "no value"
+    return " and ".join(
+        words(name, expected) for name, expected in check.items() if name in COMPARISONS
+    )
 
 
 def described(check: dict[str, Any]) -> str:
-    """What a check demands, in words."""
-    parts = [
-        f"{NAMES[name]} {shortened(expected)}" if name != "present" else "expected a value"
-        for name, expected in check.items()
-        if name in COMPARISONS
-    ]
-    return ", ".join(parts)
+    """Describe a check: its place and its demand."""
+    if "any" in check:
+        allowed = (" and ".join(map(described, checks)) for checks in check["any"])
+        return " or ".join(allowed)
+    return f"{check['at'] or 'the outcome'}: {demanded(check)}"
 
 
 def shortened(value: Any, limit: int = 400) -> str:
-    """A value as JSON, shortened for people."""
-    text = json.dumps(value, ensure_ascii=False)
+    """A value in Python's notation, shortened for people."""
+    text = repr(value)
     return text if len(text) <= limit else text[:limit] + " …"
 
 

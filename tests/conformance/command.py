@@ -1,73 +1,200 @@
-"""The command of the suite: grade a file or a program, and print what to do next."""
+"""Grade a file of the course, another Python file, or a program of any language."""
 
 import argparse
 import ast
-from collections import Counter
-from collections.abc import Sequence
+import re
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
-from tests.conformance.case import STAGES, load_cases, shortened, size
-from tests.conformance.course import load_course_file
-from tests.conformance.grade import Graded, Verdict, grade
+from tests.conformance.case import STAGES, Case, load_cases
+from tests.conformance.course import FILES, OPERATIONS, functions_of, load_course_file
+from tests.conformance.diagnosis import diagnose, load_mistakes, sentences
+from tests.conformance.grade import Graded, Verdict, verdicts
 from tests.conformance.program import Program
+from tests.conformance.report import Report, shows_color
+from tests.conformance.starters import FINISHED, STARTERS, names_of
 from tests.conformance.subject import Subject, SubjectError, load_module
 
+POLL_SECONDS = 0.2
 
-def load_subject(stage: str, path: Path) -> Subject:
-    """Return the subject in a Python file: with OPERATIONS, or a file of the course."""
-    try:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-    except (OSError, SyntaxError, UnicodeDecodeError) as error:
-        raise SubjectError(f"{path} cannot be read as Python: {error}") from error
-    names = {
-        target.id
-        for node in tree.body
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    if "OPERATIONS" in names:
-        return Subject(path.name, load_module(path).OPERATIONS)
-    return load_course_file(path, stage)
+MOST_ENDLESS = 3
+"""The cases that may run into their time limit before the command stops."""
+
+
+@dataclass
+class Options:
+    """The arguments of the command; `--help` explains them."""
+
+    targets: list[str]
+    command: str | None
+    step: int | None
+    hint: bool
+    watch: bool
+    all: bool
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Grade a subject; return 1 if a MUST case failed."""
-    parser = argparse.ArgumentParser(prog="python tests/conformance", description=__doc__)
-    parser.add_argument("stage", choices=STAGES)
-    parser.add_argument("file", type=Path, nargs="?", help="a Python file")
-    parser.add_argument("--command", help="a program that speaks JSON lines")
-    parser.add_argument("--step", type=int, help="only this step of the course")
-    parser.add_argument("--all", action="store_true", help="also the cases beyond the course")
-    options = parser.parse_args(arguments)
+    """Grade a subject; return 1 if a MUST case failed, and 2 if there is nothing to grade."""
+    if hasattr(sys.stdout, "reconfigure"):  # a console may not know every character
+        sys.stdout.reconfigure(errors="replace")
+    options = parsed(arguments)
+    if not options.watch:
+        return graded(options)
     try:
-        subject: Graded = (
-            Program(options.command)
-            if options.command
-            else load_subject(options.stage, options.file)
-        )
+        for _ in changes(Path(options.targets[-1])):
+            print(f"\n---- {time.strftime('%H:%M:%S')} ----\n", flush=True)
+            graded(options)
+            print("\nWaiting for a change. Ctrl-C ends.", flush=True)
+    except KeyboardInterrupt:
+        print()
+    return 0
+
+
+def parsed(arguments: Sequence[str]) -> Options:
+    """Parse the arguments."""
+    parser = argparse.ArgumentParser(prog="python tests/conformance", description=__doc__)
+    parser.add_argument(
+        "targets", nargs="*", metavar="[stage] file", help=f"{', '.join(STAGES)}; a Python file"
+    )
+    parser.add_argument("--command", help="a program that speaks JSON lines, instead of a file")
+    parser.add_argument("--step", type=int, choices=range(1, 6), help="only this step")
+    parser.add_argument("--hint", action="store_true", help="show a hint for the first failure")
+    parser.add_argument("--watch", action="store_true", help="grade after every change of the file")
+    parser.add_argument("--all", action="store_true", help="also the cases beyond the course")
+    options = Options(**vars(parser.parse_args(arguments)))
+    stages = [each for each in options.targets if each in STAGES]
+    files = [each for each in options.targets if each not in STAGES]
+    if len(stages) > 1 or len(files) != (0 if options.command else 1):
+        parser.error("one file is needed, or a stage and --command")
+    if options.command and not stages:
+        parser.error(f"a program needs a stage: {', '.join(STAGES)}")
+    if options.command and options.watch:
+        parser.error("only a file can be watched")
+    options.targets = stages + files
+    return options
+
+
+def changes(path: Path) -> Iterator[None]:
+    """Yield at once, and after every change of a file. An editor may replace the file."""
+    before: object = ()
+    while True:
+        try:
+            status = path.stat()
+            now: object = (status.st_mtime_ns, status.st_size, status.st_ino)
+        except OSError:
+            now = None
+        if now != before:
+            before = now
+            yield
+        time.sleep(POLL_SECONDS)
+
+
+def graded(options: Options) -> int:
+    """Grade the subject once, and print the report."""
+    try:
+        stage, subject = load(options)
     except SubjectError as error:
         print(error)
         return 2
     cases = [
         case
-        for case in load_cases(options.stage)
+        for case in load_cases(stage)
         if (options.all or case.step != "complete") and options.step in (None, case.step)
     ]
-    verdicts = grade(subject, cases)
-    print_report(verdicts)
-    return any(each.is_defect for each in verdicts)
+    found = until_endless(subject, cases)
+    matches = diagnose(found, load_mistakes(stage))
+    report = Report(titles(stage), subject.unwritten, options.hint, shows_color(sys.stdout))
+    print(f"{subject.name}: {stage}\n")
+    if not found:
+        print("There are no cases.")
+        return 2
+    for line in report.lines(found, sentences(matches)):
+        print(line)
+    if len(found) < len(cases):
+        print(f"The other {len(cases) - len(found)} cases were not run, because these do not end.")
+    return int(any(each.is_defect for each in found))
 
 
-def print_report(verdicts: Sequence[Verdict]) -> None:
-    """Print the progress of each step, and the failures."""
-    steps = Counter(str(each.case.step) for each in verdicts)
-    passed = Counter(str(each.case.step) for each in verdicts if each.status == "passed")
-    for step, count in steps.items():
-        print(f"step {step}: {passed[step]} of {count}")
-    for each in sorted(verdicts, key=lambda each: size(each.case)):
-        if each.status != "passed":
-            print(f"{each.case.id} {each.status}: {each.case.rule}")
-            print("   input:", shortened(each.case.input))
-            for text in each.failures:
-                print("  ", text)
+def until_endless(subject: Graded, cases: Sequence[Case]) -> list[Verdict]:
+    """Grade the cases until some of them did not end: each of these takes seconds."""
+    found: list[Verdict] = []
+    for each in verdicts(subject, cases):
+        found.append(each)
+        if sum(each.is_endless for each in found) == MOST_ENDLESS:
+            break
+    return found
+
+
+def titles(stage: str) -> dict[int, str]:
+    """The titles of the steps of a stage."""
+    text = (FINISHED / FILES[stage]).read_text(encoding="utf-8")
+    return {int(step): title for step, title in re.findall(r"# ---- Step (\d+): (.+)", text)}
+
+
+# ---- the subject
+
+
+def load(options: Options) -> tuple[str, Graded]:
+    """Return the stage and the subject.
+
+    Raises:
+        SubjectError: The subject cannot be loaded, or its stage is unknown.
+    """
+    if options.command:
+        return options.targets[0], Program(options.command)
+    path = Path(options.targets[-1])
+    tree = syntax_of(path)
+    has_operations = any("OPERATIONS" in names_of(node) for node in tree.body)
+    operations = load_module(path).OPERATIONS if has_operations else None
+    stage = options.targets[0] if len(options.targets) == 2 else None
+    if operations is not None:
+        return stage or stage_of_operations(path, set(operations)), Subject(path.name, operations)
+    stage = stage or stage_of_functions(path)
+    return stage, load_course_file(path, stage)
+
+
+def syntax_of(path: Path) -> ast.Module:
+    """Return the syntax tree of a Python file.
+
+    Raises:
+        SubjectError: The file cannot be read, or has a syntax error.
+    """
+    try:
+        return ast.parse(path.read_text(encoding="utf-8"))
+    except SyntaxError as error:
+        raise SubjectError(f"{path.name}, line {error.lineno}: {error.msg}") from error
+    except (OSError, ValueError) as error:
+        raise SubjectError(f"{path} cannot be read: {error}") from error
+
+
+def stage_of_functions(path: Path) -> str:
+    """Return the stage of a file of the course, from the names of its functions."""
+    known = {stage: set(functions_of(STARTERS / FILES[stage])) for stage in STAGES}
+    return best_stage(path, set(functions_of(path)), known)
+
+
+def stage_of_operations(path: Path, names: set[str]) -> str:
+    """Return the stage of a file with OPERATIONS, from their names."""
+    known = {stage: set(OPERATIONS[stage](ModuleType(stage))) for stage in STAGES}
+    return best_stage(path, names, known)
+
+
+def best_stage(path: Path, names: set[str], known: dict[str, set[str]]) -> str:
+    """Return the stage with the most names in common.
+
+    Raises:
+        SubjectError: There is no such stage, or more than one.
+    """
+    shared = {stage: len(names & known[stage]) for stage in known}
+    best = [stage for stage in shared if shared[stage] == max(shared.values()) > 0]
+    if len(best) != 1:
+        choices = "\n".join(f"  {stage}: {', '.join(sorted(known[stage]))}" for stage in known)
+        raise SubjectError(
+            f"The stage of {path.name} is unknown: its functions are not those of one stage.\n"
+            f"{choices}\nWrite a function of a stage, or name the stage."
+        )
+    return best[0]

@@ -2,7 +2,8 @@
 
 A file of the course has the functions of a file in `examples/from_scratch/`. Functions that are
 missing, or that have no body yet (`...` or `raise NotImplementedError`), are built in: they are
-taken from the finished file, so each step can be graded alone.
+taken from the finished file, so each step can be graded alone. The starter file lists the functions
+that a learner has to write; all other functions are the learner's choice.
 """
 
 import ast
@@ -15,10 +16,10 @@ from typing import Any
 
 import httpx
 
+from tests.conformance.starters import FINISHED, STARTERS, names_of
 from tests.conformance.subject import Operation, Subject, SubjectError, load_module
 from tests.conformance.surroundings import Failure
 
-FINISHED = Path(__file__).parents[2] / "examples" / "from_scratch"
 FILES = {
     "stage0": "gateway.py",
     "stage1": "context.py",
@@ -36,7 +37,7 @@ def load_course_file(path: Path, stage: str) -> Subject:
     """
     module = load_module(path, f"course_{path.stem}_{uuid.uuid4().hex}")
     finished = load_module(FINISHED / FILES[stage], f"course_finished_{stage}")
-    unwritten = fill(module, path, finished, FINISHED / FILES[stage])
+    unwritten = build_in(module, path, finished, STARTERS / FILES[stage])
     return Subject(path.name, OPERATIONS[stage](module), unwritten)
 
 
@@ -59,15 +60,15 @@ def functions_of(path: Path) -> dict[str, tuple[int, ast.AST]]:
     def step(node: ast.stmt) -> int:
         return max((mark for mark in marks if mark[0] < node.lineno), default=(0, 0))[1]
 
-    found: dict[str, tuple[int, ast.AST]] = {}
+    functions: dict[str, tuple[int, ast.AST]] = {}
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            found[node.name] = (step(node), node)
+            functions[node.name] = (step(node), node)
         elif isinstance(node, ast.ClassDef):
             for inner in node.body:
                 if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef):
-                    found[f"{node.name}.{inner.name}"] = (step(inner), inner)
-    return found
+                    functions[f"{node.name}.{inner.name}"] = (step(inner), inner)
+    return functions
 
 
 def is_unwritten(node: ast.AST) -> bool:
@@ -82,76 +83,69 @@ def is_unwritten(node: ast.AST) -> bool:
     )
 
 
-def fill(
-    module: ModuleType, path: Path, finished: ModuleType, finished_path: Path
+def names_in(path: Path) -> set[str]:
+    """Return the names that a module defines at its top level."""
+    return {name for node in ast.parse(path.read_text("utf-8")).body for name in names_of(node)}
+
+
+def build_in(
+    module: ModuleType, path: Path, finished: ModuleType, starter: Path
 ) -> dict[int, list[str]]:
-    """Build in the unwritten functions of a file; return their names by step."""
-    written = functions_of(path)
+    """Complete a file with the finished one; return the unwritten functions by step.
+
+    Both modules share the names of the starter: the learner's functions and types replace the
+    finished ones, and the finished ones replace unwritten ones. Other names are private.
+    """
+    functions = functions_of(path)
     unwritten: dict[int, list[str]] = {}
-    for name, (step, _) in functions_of(finished_path).items():
-        if name in written and not is_unwritten(written[name][1]):
-            continue
-        owner, _, attribute = name.rpartition(".")
-        if owner and not hasattr(module, owner):
-            setattr(module, owner, getattr(finished, owner))
-        target = getattr(module, owner) if owner else module
-        source = getattr(finished, owner) if owner else finished
-        setattr(target, attribute, getattr(source, attribute))
-        unwritten.setdefault(step, []).append(name)
-    for name, value in vars(finished).items():  # constants and classes that were removed
-        if not hasattr(module, name):
-            setattr(module, name, value)
+    for name, (step, _) in functions_of(starter).items():
+        is_imported = "." not in name and hasattr(module, name)
+        if is_unwritten(functions[name][1]) if name in functions else not is_imported:
+            unwritten.setdefault(step, []).append(name)
+    missing = {name for names in unwritten.values() for name in names}
+    for name in names_in(starter):
+        if name in missing or not hasattr(module, name):
+            setattr(module, name, getattr(finished, name))
+        else:
+            for method in (each for each in missing if each.startswith(f"{name}.")):
+                attribute = method.partition(".")[2]
+                source = vars(getattr(finished, name))[attribute]
+                setattr(getattr(module, name), attribute, source)
+            setattr(finished, name, getattr(module, name))
     return unwritten
 
 
 # ---- operations
 
 
-def unsupported(what: str) -> Failure:
-    """The error for a case that a file of a hundred lines does not handle."""
-    return Failure("unsupported", f"This file does not know {what}.")
-
-
 def gateway(module: ModuleType) -> Mapping[str, Operation]:
     """The operations of a `gateway.py`."""
 
-    def encode(model: str, messages: Any, tools: Any = (), format: str = "openai") -> Any:
-        if format != "openai":
-            raise unsupported(f"the format {format!r}")
+    def client(url: str) -> httpx.AsyncClient:
+        return httpx.AsyncClient(base_url=url, timeout=5, verify=False, trust_env=False)
+
+    def encode(model: str, messages: Any, tools: Any = ()) -> Any:
         return module.encode(model, messages, tools)
 
-    def decode(body: Any, format: str = "openai") -> Any:
-        if format != "openai":
-            raise unsupported(f"the format {format!r}")
+    def decode(body: Any) -> Any:
         try:
             return reply_fields(module.decode(body))
         except module.ModelError as error:
             raise failure(module, error) from error
 
-    def client(url: str) -> httpx.AsyncClient:
-        return httpx.AsyncClient(base_url=url, timeout=5, verify=False, trust_env=False)
-
-    async def chat(url: str, messages: Any, tools: Any = (), format: str = "openai") -> Any:
-        if format != "openai":
-            raise unsupported(f"the format {format!r}")
+    async def chat(url: str, messages: Any, tools: Any = (), wait: float = 0.001) -> Any:
         async with client(url) as connections:
             try:
-                reply = await module.Gateway(connections, "m", 0.001).chat(messages, tools)
+                reply = await module.Gateway(connections, "m", wait).chat(messages, tools)
             except module.ModelError as error:
                 raise failure(module, error) from error
             return reply_fields(reply)
 
-    async def stream(url: str, messages: Any, tools: Any = (), format: str = "openai") -> Any:
-        if format != "openai":
-            raise unsupported(f"the format {format!r}")
+    async def stream(url: str, messages: Any, tools: Any = ()) -> Any:
         async with client(url) as connections:
+            pieces = module.Gateway(connections, "m", 0.001).stream(messages, tools)
             try:
-                found = [
-                    each
-                    async for each in module.Gateway(connections, "m", 0.001).stream(
-                        messages, tools
-                    )
-                ]
+                found = [each async for each in pieces]
             except module.ModelError as error:
                 raise failure(module, error) from error
             return {"texts": found[:-1], **reply_fields(found[-1])}
@@ -170,7 +164,6 @@ def failure(module: ModuleType, error: Exception) -> Failure:
 
 def context(module: ModuleType) -> Mapping[str, Operation]:
     """The operations of a `context.py`."""
-    from examples.from_scratch import context as finished
 
     def messages(parts: list[list[str]]) -> Any:
         return [getattr(module, role)(*texts) for role, *texts in parts]
@@ -178,22 +171,37 @@ def context(module: ModuleType) -> Mapping[str, Operation]:
     def count(message: Any) -> int:
         return module.count_tokens(message)  # type: ignore[no-any-return]
 
-    def window(messages: Any, max_tokens: int) -> Any:
+    def window(messages: Any, max_tokens: int = 0, spare: int | None = None) -> Any:
+        if spare is not None:
+            max_tokens = spare + sum(map(module.count_tokens, messages))
         try:
             return module.window(messages, max_tokens)
-        except (module.WindowTooSmall, finished.WindowTooSmall) as error:
+        except module.WindowTooSmall as error:
             raise Failure("too_small", str(error)) from error
 
     def repair(messages: Any) -> Any:
         return module.repair(messages)
 
-    def history(path: str, add: Any = ()) -> Any:
-        conversation = module.History(Path(path))
-        loaded = list(conversation.messages)
+    def opened(path: str | None) -> Any:
+        try:
+            return module.History(path and Path(path))
+        except ValueError as error:
+            raise Failure("damaged", str(error)) from error
+
+    def history(path: str | None = None, add: Any = ()) -> Any:
+        conversation = opened(path)
+        outcome = {"loaded": list(conversation.messages)}
         for message in add:
             conversation.add(message)
-        again = module.History(Path(path)).messages
-        return {"loaded": loaded, "messages": conversation.messages, "loaded_again": again}
+        if path is not None:
+            outcome["loaded_again"] = opened(path).messages
+        return {**outcome, "messages": conversation.messages}
+
+    def writers(path: str, add: Any) -> Any:
+        conversations = [opened(path), opened(path)]
+        for number, message in enumerate(add):
+            conversations[number % 2].add(message)
+        return {"loaded_again": opened(path).messages}
 
     return {
         "messages": messages,
@@ -201,6 +209,7 @@ def context(module: ModuleType) -> Mapping[str, Operation]:
         "window": window,
         "repair": repair,
         "history": history,
+        "writers": writers,
     }
 
 
@@ -208,11 +217,12 @@ def output(module: ModuleType) -> Mapping[str, Operation]:
     """The operations of an `output.py`."""
     from examples.from_scratch.gateway import Reply
 
-    def read(text: str, schema: Any = True, finish_reason: str = "stop") -> Any:
-        if finish_reason != "stop":
-            raise unsupported("the finish reason of a text without a request")
+    def read(text: str, schema: Any = True) -> Any:
         result = module.read(text, schema)
         return {"value": result.value, "repairs": result.repairs, "issues": result.issues}
+
+    def unwrap(text: str) -> Any:
+        return module.unwrap(text)
 
     def validate(value: Any, schema: Any) -> Any:
         return {"issues": module.validate(value, schema)}
@@ -228,9 +238,20 @@ def output(module: ModuleType) -> Mapping[str, Operation]:
             result = await module.request(asked, messages, schema, attempts)
         except module.InvalidOutput as error:
             raise Failure("invalid", str(error)) from error
-        return {"value": result.value}
+        return {"value": result.value, "messages": messages}
 
-    return {"read": read, "validate": validate, "feedback": feedback, "request": request}
+    return {
+        "read": read,
+        "unwrap": unwrap,
+        "validate": validate,
+        "feedback": feedback,
+        "request": request,
+    }
+
+
+def partial_run(run: Any, name: str) -> Operation:
+    """The function of a tool: it calls `run` of the surroundings."""
+    return lambda **arguments: run(name, arguments)
 
 
 def tools(module: ModuleType) -> Mapping[str, Operation]:
@@ -239,10 +260,9 @@ def tools(module: ModuleType) -> Mapping[str, Operation]:
     from examples.from_scratch.gateway import Reply
 
     def registry_of(tools: Any, run: Any) -> Any:
-        def function(name: str) -> Any:
-            return lambda **arguments: run(name, arguments)
-
-        return module.registry(*(module.Tool(spec, function(spec["name"])) for spec in tools))
+        return module.registry(
+            *(module.Tool(spec, partial_run(run, spec["name"])) for spec in tools)
+        )
 
     def registry(tools: Any, run: Any) -> Any:
         try:
@@ -273,15 +293,16 @@ def tools(module: ModuleType) -> Mapping[str, Operation]:
 
         conversation = finished.History()
         conversation.messages = list(history)
-        fields: dict[str, Any] = {}
+        by_name = registry_of(tools, run)
         try:
-            text = await module.answer(
-                question, conversation, asked, registry_of(tools, run), dialect
-            )
-            fields = {"answer": text}
+            text = await module.answer(question, conversation, asked, by_name, dialect)
         except module.TurnLimit as error:
-            fields = {"error": {"kind": "limit", "message": str(error)}}
-        return {**fields, "messages": conversation.messages}
+            fields = {"kind": "limit", "message": str(error)}
+            return {"error": fields, "messages": conversation.messages}
+        except Failure as error:
+            fields = {"kind": error.kind, "message": str(error)}
+            return {"error": fields, "messages": conversation.messages}
+        return {"answer": text, "messages": conversation.messages}
 
     return {
         "registry": registry,

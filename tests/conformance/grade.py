@@ -3,9 +3,11 @@
 Each case runs alone, with a time limit, in its own event loop.
 """
 
+import _thread
 import asyncio
 import contextlib
 import signal
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -34,16 +36,21 @@ class Verdict:
 
     Attributes:
         case: The case.
-        status: "passed", "failed", "unsupported" (the subject says that it does not do this) or
+        status: "passed", "failed", "unsupported" (the subject reports that it does not do this) or
             "unwritten" (the function of this step is not written yet).
-        failures: Why the case failed, as sentences.
-        outcome: What the subject did.
+        failures: Why the case failed: the mismatches, or one sentence.
+        outcome: The outcome of the subject, and of its surroundings.
     """
 
     case: Case
     status: Literal["passed", "failed", "unsupported", "unwritten"]
-    failures: Sequence[str]
+    failures: Sequence[object]
     outcome: dict[str, Any]
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether the subject did not stop."""
+        return str(self.outcome.get("crash", "")).startswith("It does not stop")
 
     @property
     def is_defect(self) -> bool:
@@ -53,11 +60,18 @@ class Verdict:
 
 def grade(subject: Graded, cases: Iterable[Case], seconds: float = SECONDS) -> list[Verdict]:
     """Return the verdict of each case."""
+    return list(verdicts(subject, cases, seconds))
+
+
+def verdicts(subject: Graded, cases: Iterable[Case], seconds: float = SECONDS) -> Iterator[Verdict]:
+    """Yield the verdict of each case as soon as it is known."""
     with asyncio.Runner() as runner:
-        verdicts = [verdict(subject, case, runner, seconds) for case in cases]
-        if stop := getattr(subject, "stop", None):
-            runner.run(stop())
-    return verdicts
+        try:
+            for case in cases:
+                yield verdict(subject, case, runner, seconds)
+        finally:
+            if stop := getattr(subject, "stop", None):
+                runner.run(stop())
 
 
 def verdict(subject: Graded, case: Case, runner: asyncio.Runner, seconds: float) -> Verdict:
@@ -71,16 +85,17 @@ def verdict(subject: Graded, case: Case, runner: asyncio.Runner, seconds: float)
     except EndlessRun as error:
         outcome = {"crash": f"It does not stop: {error}."}
     failures = case.failures(outcome)
-    error = outcome.get("error")
-    if failures and isinstance(error, dict) and error.get("kind") == "unsupported":
-        return Verdict(case, "unsupported", [error.get("message", "")], outcome)
+    reported = outcome.get("error")
+    if failures and isinstance(reported, dict) and reported.get("kind") == "unsupported":
+        return Verdict(case, "unsupported", [reported.get("message", "")], outcome)
     return Verdict(case, "failed" if failures else "passed", failures, outcome)
 
 
 async def outcome_of(subject: Graded, case: Case, seconds: float) -> dict[str, Any]:
     """Return what the subject does with the input of a case."""
     start = time.perf_counter()
-    async with prepared(case.input) as (arguments, seen):
+    with_tools = case.stage != "stage0"
+    async with prepared(case.input, with_tools=with_tools) as (arguments, seen):
         try:
             async with asyncio.timeout(seconds):
                 outcome = await subject.perform(case.operation, arguments)
@@ -91,18 +106,23 @@ async def outcome_of(subject: Graded, case: Case, seconds: float) -> dict[str, A
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise EndlessRun in code that does not let the event loop run, where the system can do that."""
-    if not hasattr(signal, "setitimer"):
-        yield
-        return
+    """Raise EndlessRun in code that does not let the event loop run."""
 
     def stop(*_: object) -> None:
         raise EndlessRun(f"no outcome within {seconds:g} seconds")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds + 0.5)
+    has_timer = hasattr(signal, "setitimer")  # Windows has none
+    number = signal.SIGALRM if has_timer else signal.SIGTERM
+    timer = threading.Timer(seconds + 0.5, _thread.interrupt_main, [number])
+    before = signal.signal(number, stop)
+    if has_timer:
+        signal.setitimer(signal.ITIMER_REAL, seconds + 0.5)
+    else:
+        timer.start()
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        if has_timer:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        timer.cancel()
+        signal.signal(number, before)

@@ -12,7 +12,9 @@ and a `message`.
 
 import asyncio
 import contextlib
+import inspect
 import json
+import os
 import shlex
 from typing import Any
 
@@ -37,7 +39,9 @@ class Program:
 
     async def perform(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Send an operation, answer the calls of the program, and return the outcome."""
-        callbacks = {name: arguments.pop(name) for name in ("ask", "run") if name in arguments}
+        callbacks: dict[str, Any] = {
+            name: arguments.pop(name) for name in ("ask", "run") if name in arguments
+        }
         try:
             process = await self._started()
             self._id += 1
@@ -54,7 +58,7 @@ class Program:
         except EndlessRun as error:
             await self.stop()
             return {"crash": f"It does not stop: {error}."}
-        except (MalformedMessage, ConnectionError) as error:
+        except MalformedMessage as error:
             await self.stop()
             return {"crash": str(error)}
 
@@ -69,7 +73,7 @@ class Program:
     async def _started(self) -> asyncio.subprocess.Process:
         if self._process is None:
             self._process = await asyncio.create_subprocess_exec(
-                *shlex.split(self.name),
+                *words(self.name),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 limit=LONGEST_LINE,
@@ -79,7 +83,8 @@ class Program:
     async def _send(self, process: asyncio.subprocess.Process, fields: dict[str, Any]) -> None:
         assert process.stdin is not None
         process.stdin.write(json.dumps({"id": self._id, **fields}).encode() + b"\n")
-        await process.stdin.drain()
+        with contextlib.suppress(ConnectionError):  # it has ended; reading reports its status
+            await process.stdin.drain()
 
     async def _receive(self, process: asyncio.subprocess.Process) -> dict[str, Any]:
         assert process.stdout is not None
@@ -91,11 +96,18 @@ class Program:
         return checked(line, self._id)
 
 
+def words(command: str) -> list[str]:
+    """Split a command; a backslash is part of a path on Windows."""
+    if os.name == "nt":
+        return [word.strip('"') for word in shlex.split(command, posix=False)]
+    return shlex.split(command)
+
+
 def checked(line: bytes, id: int) -> dict[str, Any]:
     """Return the message in a line of the program.
 
     Raises:
-        MalformedMessage: The line is not a message of the protocol; the text says why.
+        MalformedMessage: The line is not a message of the protocol; the text states the reason.
     """
     shown = line[:200].decode("utf-8", "replace").rstrip()
     try:
@@ -108,8 +120,8 @@ def checked(line: bytes, id: int) -> dict[str, Any]:
         raise MalformedMessage(f"The program answered with another id than {id}: {shown}")
     if sum(name in message for name in ("value", "error", "call")) != 1:
         raise MalformedMessage(f"A message needs one of value, error and call: {shown}")
-    error = message.get("error", {"kind": ""})
-    if not isinstance(error, dict) or not isinstance(error.get("kind"), str):
+    reported = message.get("error", {"kind": ""})
+    if not isinstance(reported, dict) or not isinstance(reported.get("kind"), str):
         raise MalformedMessage(f"An error needs a kind, which is a text: {shown}")
     return message
 
@@ -129,7 +141,7 @@ async def answered(callbacks: dict[str, Any], message: dict[str, Any]) -> dict[s
         raise MalformedMessage(f"The input of the call {name!r} must be an object.")
     try:
         value = callbacks[name](**arguments)
-        if name == "ask":
+        if inspect.isawaitable(value):
             value = await value
     except TypeError as error:
         raise MalformedMessage(f"The input of the call {name!r} is invalid: {error}") from error

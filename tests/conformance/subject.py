@@ -10,17 +10,18 @@ An operation receives JSON values and returns one. It may be a plain or an async
 an expected error by raising an exception with an attribute `kind`; any other exception is a crash.
 """
 
-import importlib.util
 import inspect
 import json
 import sys
+import sysconfig
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tests.conformance.surroundings import EndlessRun
+from tests.conformance.surroundings import EndlessRun, Failure
 
 Operation = Callable[..., Any]
 
@@ -43,10 +44,11 @@ class Subject:
         """Call an operation, and return its outcome as a JSON object.
 
         The outcome has the field `error` with a `kind` for an expected error, and `crash` for any
-        other exception. A value that is not an object is in the field `value`.
+        other exception. The kind is "unsupported" if the subject does not have the operation, or
+        not with these arguments. A value that is not an object is in the field `value`.
         """
         try:
-            value = self.operations[operation](**arguments)
+            value = self._supported(operation, arguments)(**arguments)
             if inspect.isawaitable(value):
                 value = await value
             value = json.loads(json.dumps(value))
@@ -56,17 +58,29 @@ class Subject:
             return error_outcome(error)
         return value if isinstance(value, dict) else {"value": value}
 
+    def _supported(self, operation: str, arguments: dict[str, Any]) -> Operation:
+        """Return the function of an operation; the error is "unsupported" if it lacks something."""
+        if operation not in self.operations:
+            raise Failure("unsupported", f"There is no operation {operation!r}.")
+        function = self.operations[operation]
+        parameters = inspect.signature(function).parameters
+        takes_all = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+        unknown = [name for name in arguments if name not in parameters]
+        if unknown and not takes_all:
+            raise Failure("unsupported", f"{operation} has no argument {', '.join(unknown)}.")
+        return function
+
 
 def error_outcome(error: Exception) -> dict[str, Any]:
     """The outcome of an operation that raised an error."""
     kind = getattr(error, "kind", None)
     if isinstance(kind, str):
         return {"error": {"kind": kind, "message": str(error)}}
-    return {"crash": f"{type(error).__name__}: {str(error)[:300]}"}
+    return {"crash": f"{type(error).__name__}: {str(error)[:300]}{place_of(error)}"}
 
 
 class SubjectError(Exception):
-    """The subject cannot be loaded; the text says why."""
+    """The subject cannot be loaded; the text states the reason."""
 
 
 def load_module(path: Path, name: str = "") -> ModuleType:
@@ -77,17 +91,27 @@ def load_module(path: Path, name: str = "") -> ModuleType:
     """
     if not path.is_file():
         raise SubjectError(f"There is no file {path}.")
-    name = name or f"subject_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up
-    try:
-        spec.loader.exec_module(module)
+    module = ModuleType(name or f"subject_{path.stem}")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module  # dataclasses look their module up
+    try:  # without the bytecode cache, which misses two changes within a second
+        exec(compile(path.read_bytes(), path, "exec"), vars(module))
+    except SyntaxError as error:
+        raise SubjectError(f"{path.name}, line {error.lineno}: {error.msg}") from error
     except Exception as error:
-        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        place = place_of(error)
         raise SubjectError(
-            f"{path.name}{line} cannot be imported: {type(error).__name__}: {error}"
+            f"{path.name} cannot be imported: {type(error).__name__}: {error}{place}"
         ) from error
     return module
+
+
+def place_of(error: BaseException) -> str:
+    """The last line of a subject's own code that an error passed, in words."""
+    others = [str(Path(__file__).parent), *map(sysconfig.get_path, ("stdlib", "purelib"))]
+    lines = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename).is_file() and not frame.filename.startswith(tuple(others))
+    ]
+    return f" ({Path(lines[-1].filename).name}, line {lines[-1].lineno})" if lines else ""

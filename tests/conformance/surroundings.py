@@ -3,11 +3,14 @@
 The fields of a case's input decide what is prepared:
 
     replies   a model: `ask(messages, tools)` returns the next reply; the outcome gets `requests`
-    tools     functions: `run(name, arguments)` does what `behavior` says; the outcome gets `ran`
+    tools     functions: `run(name, arguments)` does what `behavior` says; the outcome gets `ran`.
+              The tools of stage 0 are only descriptions
     server    an HTTP server at `url`, with one answer for each request; the outcome gets `requests`
     file      a file at `path` with this text; null means that it does not exist yet
+    history   earlier messages; the content of one with `times` is repeated so often
 
-All other fields are passed on unchanged.
+All other fields are passed on unchanged. A long text is written as `{"$text": [["[", 1000]]}`: parts,
+each with the number of its repetitions.
 """
 
 import asyncio
@@ -16,7 +19,7 @@ import json
 import tempfile
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from pathlib import Path
 from typing import Any
 
@@ -85,11 +88,13 @@ class Tools:
     """Functions that record their calls.
 
     A behavior is an object with `returns` (a value), `raises` (the text of an error) or `echo` (the
-    arguments are returned), and `seconds` (how long it takes).
+    arguments are returned), `seconds` (how long it takes), and `times` (how often the returned text
+    is repeated). The value of a tool with `async` is an awaitable.
     """
 
     def __init__(self, tools: list[dict[str, Any]]) -> None:
         self.behaviors = {tool["name"]: tool.get("behavior", {"echo": True}) for tool in tools}
+        self.async_names = {tool["name"] for tool in tools if tool.get("async")}
         self.ran: list[dict[str, Any]] = []
         self.together = 0
         self._running = 0
@@ -97,26 +102,61 @@ class Tools:
 
     def run(self, name: str, arguments: dict[str, Any]) -> Any:
         """Do what the behavior of a tool says. It may be called in any thread."""
+        behavior = self.behaviors[name]
+        if name in self.async_names:
+            return Later(lambda: self._run_later(name, arguments, behavior))
+        self._start(name, arguments)
+        try:
+            time.sleep(behavior.get("seconds", 0))
+            return result_of(behavior, arguments)
+        finally:
+            self._end()
+
+    async def _run_later(
+        self, name: str, arguments: dict[str, Any], behavior: dict[str, Any]
+    ) -> Any:
+        self._start(name, arguments)
+        try:
+            await asyncio.sleep(behavior.get("seconds", 0))
+            return result_of(behavior, arguments)
+        finally:
+            self._end()
+
+    def _start(self, name: str, arguments: dict[str, Any]) -> None:
         with self._lock:
             self.ran.append(json.loads(json.dumps({"name": name, "arguments": arguments})))
             self._running += 1
             self.together = max(self.together, self._running)
-        try:
-            behavior = self.behaviors[name]
-            time.sleep(behavior.get("seconds", 0))
-            if "raises" in behavior:
-                raise RuntimeError(behavior["raises"])
-            return behavior["returns"] if "returns" in behavior else arguments
-        finally:
-            with self._lock:
-                self._running -= 1
+
+    def _end(self) -> None:
+        with self._lock:
+            self._running -= 1
+
+
+def result_of(behavior: dict[str, Any], arguments: dict[str, Any]) -> Any:
+    """Return or raise what a behavior says."""
+    if "raises" in behavior:
+        raise RuntimeError(behavior["raises"])
+    value = behavior.get("returns", arguments)
+    return value * behavior["times"] if "times" in behavior else value
+
+
+class Later:
+    """An awaitable; unlike a coroutine, it may stay unused without a warning."""
+
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        self._work = work
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return self._work().__await__()
 
 
 class Server:
     """An HTTP server on the loopback interface, with one prepared answer for each request.
 
-    An answer has `status` (200), `headers`, and one of `json`, `text` or `chunks` (texts that are
-    sent one after the other); `drop` closes the connection, before the answer or after its chunks.
+    An answer has `status` (200), `headers`, and one of `json`, `text`, `chunks` (texts or lists of
+    bytes that are sent one after the other) or `events` (server-sent events: JSON values, or texts
+    such as "[DONE]"). `drop` closes the connection, before the answer or after its chunks.
     """
 
     def __init__(self, answers: list[dict[str, Any]]) -> None:
@@ -152,9 +192,14 @@ class Server:
         at = len(self.requests) - 1
         if at >= MOST_REQUESTS:
             return
-        late = {"status": 500, "text": f"The case has {len(self.answers)} answers only."}
-        answer = self.answers[at] if at < len(self.answers) else late
+        late: dict[str, Any] = {
+            "status": 500,
+            "text": f"The case has {len(self.answers)} answers only.",
+        }
+        answer: dict[str, Any] = self.answers[at] if at < len(self.answers) else late
         chunks = answer.get("chunks")
+        if "events" in answer:
+            chunks = [server_sent_event(data) for data in answer["events"]]
         if answer.get("drop") and chunks is None:
             return
         if chunks is None:
@@ -164,7 +209,9 @@ class Server:
             kind = "text/event-stream"
         headers = {"content-type": kind, "connection": "close", **answer.get("headers", {})}
         parts = [part.encode() if isinstance(part, str) else bytes(part) for part in chunks]
-        if "chunks" not in answer or answer.get("drop"):  # a dropped answer is shorter than it says
+        if kind == "application/json" or answer.get(
+            "drop"
+        ):  # a dropped answer is shorter than it says
             length = sum(map(len, parts)) + (100 if answer.get("drop") else 0)
             headers["content-length"] = str(length)
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
@@ -175,20 +222,43 @@ class Server:
             await asyncio.sleep(0)
 
 
+def server_sent_event(data: Any) -> str:
+    """An event of a stream; a text is sent as it is."""
+    text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+    return f"data: {text}\n\n"
+
+
+def expanded(value: Any) -> Any:
+    """Return a copy of a JSON value, with each `{"$text": …}` as the text that it describes."""
+    if isinstance(value, dict):
+        if list(value) == ["$text"]:
+            return "".join(part * times for part, times in value["$text"])
+        return {name: expanded(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [expanded(each) for each in value]
+    return value
+
+
 @contextlib.asynccontextmanager
-async def prepared(fields: dict[str, Any]) -> AsyncIterator[tuple[dict[str, Any], dict[str, Any]]]:
+async def prepared(
+    fields: dict[str, Any], *, with_tools: bool = True
+) -> AsyncIterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Prepare the surroundings of a case.
+
+    Args:
+        fields: The input of the case.
+        with_tools: Whether the tools in the input can be called.
 
     Yields:
         The arguments of the subject, and what the surroundings add to the outcome afterwards.
     """
-    arguments = json.loads(json.dumps(fields))  # a subject may change its arguments
+    arguments = expanded(fields)  # a copy, because a subject may change its arguments
     seen: dict[str, Any] = {}
     async with contextlib.AsyncExitStack() as stack:
         if "replies" in fields:
             model = Model(arguments.pop("replies"), arguments.pop("repeat", False))
             arguments["ask"], seen["requests"] = model.ask, model.requests
-        if "tools" in fields:
+        if "tools" in fields and with_tools:
             tools = Tools(fields["tools"])
             for tool in arguments["tools"]:
                 tool.pop("behavior", None)
@@ -198,6 +268,8 @@ async def prepared(fields: dict[str, Any]) -> AsyncIterator[tuple[dict[str, Any]
             server = Server(arguments.pop("server"))
             arguments["url"] = await stack.enter_async_context(server.running())
             seen["requests"] = server.requests
+        for message in arguments.get("history", ()):
+            message["content"] *= message.pop("times", 1)
         if "file" in fields:
             folder = stack.enter_context(tempfile.TemporaryDirectory())
             path = Path(folder) / "conversation.jsonl"

@@ -1,0 +1,175 @@
+"""Compare the failures of a file with the failures of known mistakes.
+
+`patterns.json` contains the failed cases of each file in `mistakes/`; `make course` writes it.
+"""
+
+import ast
+import json
+import math
+import re
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.conformance.case import STAGES, Case, load_cases
+from tests.conformance.course import load_course_file
+from tests.conformance.grade import Verdict, grade
+
+MISTAKES = Path(__file__).parent / "mistakes"
+PATTERNS = Path(__file__).parent / "patterns.json"
+
+OTHER_FAILURES = 0.25
+"""The weight of failures that a mistake does not explain: the file may have other mistakes."""
+
+MOST = 3
+"""The mistakes that a diagnosis contains."""
+
+SIMILAR = 0.5
+"""A mistake with this similarity is named."""
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A known mistake.
+
+    Attributes:
+        name: The name of its file.
+        does: The behavior of a file with this mistake, as a sentence without a subject.
+        caught_by: The case that is about this mistake.
+        seen_in: Where it was seen.
+        failed: The ids of all cases that it fails.
+    """
+
+    name: str
+    does: str
+    caught_by: str
+    seen_in: str
+    failed: Set[str]
+
+
+@dataclass(frozen=True)
+class Match:
+    """A mistake, and how similar the failures are: 1 means that they are the same."""
+
+    mistake: Mistake
+    similarity: float
+
+
+def mistake_files(stage: str) -> list[Path]:
+    """The files of the known mistakes of a stage."""
+    return sorted((MISTAKES / stage).glob("*.py"))
+
+
+def read_mistake(path: Path) -> dict[str, str]:
+    """Return the parts of a mistake's docstring: `does`, `caught_by` and `seen_in`.
+
+    Raises:
+        ValueError: The docstring has another form.
+    """
+    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    found = re.fullmatch(
+        r"(?P<does>.+?)\n\nCaught by: (?P<caught_by>[A-Z]-\d+)\nSeen in: (?P<seen_in>.+)",
+        docstring,
+        re.DOTALL,
+    )
+    if found is None:
+        raise ValueError(f"{path} needs a docstring with a sentence, 'Caught by:' and 'Seen in:'.")
+    return {name: " ".join(text.split()) for name, text in found.groupdict().items()}
+
+
+def failed_cases(path: Path, cases: Sequence[Case]) -> list[str]:
+    """The ids of the cases of the course that a file fails."""
+    subject = load_course_file(path, cases[0].stage)
+    return [each.case.id for each in grade(subject, cases) if each.status != "passed"]
+
+
+def patterns() -> str:
+    """Return the text of patterns.json."""
+    found: dict[str, Any] = {}
+    for stage in STAGES:
+        cases = [case for case in load_cases(stage) if case.step != "complete"]
+        found[stage] = {
+            path.stem: {**read_mistake(path), "failed": failed_cases(path, cases)}
+            for path in mistake_files(stage)
+        }
+    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+
+
+def load_mistakes(stage: str) -> list[Mistake]:
+    """Return the known mistakes of a stage."""
+    rows = json.loads(PATTERNS.read_text(encoding="utf-8"))[stage] if PATTERNS.exists() else {}
+    return [
+        Mistake(name, **{**row, "failed": frozenset(row["failed"])}) for name, row in rows.items()
+    ]
+
+
+def diagnose(verdicts: Sequence[Verdict], mistakes: Sequence[Mistake]) -> list[Match]:
+    """Return up to three mistakes that match the failures, the most similar one first.
+
+    The second mistake is the one that explains most of the remaining failures, and so on. Cases of
+    unwritten steps do not count.
+    """
+    graded = {each.case.id for each in verdicts if each.status in ("passed", "failed")}
+    failed = {each.case.id for each in verdicts if each.status == "failed"}
+    weights = weights_of([each.case for each in verdicts], mistakes)
+    found: list[Match] = []
+    candidates = list(mistakes)
+    unexplained = failed
+    while candidates and len(found) < MOST:
+        match = max(
+            (
+                Match(each, similarity(each, graded, failed, unexplained, weights))
+                for each in candidates
+            ),
+            key=lambda match: match.similarity,
+        )
+        if match.similarity == 0:
+            break
+        found.append(match)
+        candidates.remove(match.mistake)
+        unexplained = unexplained - match.mistake.failed
+    return found
+
+
+def weights_of(cases: Iterable[Case], mistakes: Sequence[Mistake]) -> dict[str, float]:
+    """The weight of each case: higher for a MUST, and for a case that few mistakes fail."""
+    weights = {}
+    for case in cases:
+        often = sum(case.id in mistake.failed for mistake in mistakes)
+        rare = math.log((len(mistakes) + 2) / (often + 1))
+        weights[case.id] = rare * (1.0 if case.level == "MUST" else 0.5)
+    return weights
+
+
+def similarity(
+    mistake: Mistake,
+    graded: Set[str],
+    failed: Set[str],
+    unexplained: Set[str],
+    weights: dict[str, float],
+) -> float:
+    """Compare the failures of a file with those of a mistake; the value is between 0 and 1."""
+
+    def weight(ids: Set[str]) -> float:
+        return sum(weights[id] for id in ids)
+
+    expected = mistake.failed & graded
+    shared = weight(expected & unexplained)
+    others = OTHER_FAILURES * weight(unexplained - expected)
+    missing = weight(expected - failed)
+    return shared / (weight(expected & failed) + missing + others) if shared else 0.0
+
+
+def sentences(matches: Sequence[Match]) -> list[str]:
+    """The diagnosis in words: the best match, and a second one that explains other failures."""
+    found: list[str] = []
+    for match in matches[:2]:
+        if match.similarity >= SIMILAR:
+            mistake = match.mistake
+            does = mistake.does[0].lower() + mistake.does[1:].rstrip(".")
+            subject = "Others match" if found else "These failures match"
+            found.append(
+                f"{subject} a file that {does} (mistake `{mistake.name}`, case {mistake.caught_by})."
+            )
+    return found

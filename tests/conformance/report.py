@@ -1,0 +1,180 @@
+"""The report of a graded file: the progress of each step, and the first failure.
+
+The text is the same with and without color. This module does not grade, and prints nothing.
+"""
+
+import contextlib
+import os
+import pprint
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TextIO
+
+from tests.conformance.case import Case, Mismatch, Step, shortened, size
+from tests.conformance.grade import Verdict
+from tests.conformance.location import line_of
+
+WIDTH = 20
+"""The length of a bar."""
+
+MOST_MISMATCHES = 3
+"""The mismatches of a case that are shown."""
+
+MOST_LINES = 20
+"""The lines of an input that are shown."""
+
+GOOD, BAD, BOLD = "32", "31", "1"
+
+
+@dataclass
+class Report:
+    """The settings of a report.
+
+    Attributes:
+        titles: The titles of the steps.
+        unwritten: The functions that the learner has not written yet, by step.
+        hint: Whether the hint of the first failure is shown.
+        color: Whether the terminal shows colors.
+    """
+
+    titles: dict[int, str] = field(default_factory=dict)
+    unwritten: dict[int, list[str]] = field(default_factory=dict)
+    hint: bool = False
+    color: bool = False
+
+    def lines(self, verdicts: Sequence[Verdict], diagnosis: Sequence[str] = ()) -> Iterator[str]:
+        """Yield the lines of the report."""
+        steps = steps_of(verdicts)
+        for step in steps:
+            yield self.progress(step, [each for each in verdicts if each.case.step == step])
+        yield ""
+        failed = [each for each in verdicts if each.is_defect and each.status != "unwritten"]
+        if failed:
+            first = min(failed, key=lambda each: (order(each.case.step), size(each.case)))
+            yield from self.failure(first)
+            yield ""
+            yield from others(first, failed)
+            for sentence in diagnosis:
+                yield from textwrap.wrap(sentence, 98, break_on_hyphens=False)
+        elif open_steps := [step for step in steps if step in self.unwritten]:
+            yield from self.next_step(open_steps[0], verdicts)
+        else:
+            yield self.painted("Every MUST case passed.", GOOD)
+        for each in verdicts:
+            if each.case.level == "SHOULD" and each.status in ("failed", "unsupported"):
+                yield f"Recommended ({each.case.id}): {each.case.rule}"
+
+    def progress(self, step: Step, verdicts: Sequence[Verdict]) -> str:
+        """The line of one step."""
+        name = f"  {self.title(step):24}"
+        if isinstance(step, int) and step in self.unwritten:
+            return f"{name} not written yet: {', '.join(self.unwritten[step])}"
+        counted = [each for each in verdicts if each.case.level != "INFO"]
+        passed = sum(each.status == "passed" for each in counted)
+        filled = WIDTH * passed // max(len(counted), 1)
+        bar = "#" * filled + "." * (WIDTH - filled)
+        color = GOOD if passed == len(counted) else BAD
+        return f"{name} {self.painted(bar, color)} {passed:3} of {len(counted)}"
+
+    def title(self, step: Step) -> str:
+        """A step in words."""
+        if step == "complete":
+            return "Beyond the course"
+        return f"Step {step}: {self.titles.get(step, '')}".removesuffix(": ")
+
+    def next_step(self, step: Step, verdicts: Sequence[Verdict]) -> Iterator[str]:
+        """Yield what to write next."""
+        assert isinstance(step, int)
+        page = next(each.case.page for each in verdicts if each.case.step == step)
+        yield self.painted(f"Next: {self.title(step)}", BOLD)
+        yield f"  write     {', '.join(self.unwritten[step])}"
+        yield f"  page      {page}"
+
+    def failure(self, verdict: Verdict) -> Iterator[str]:
+        """Yield a failed case."""
+        case = verdict.case
+        yield self.painted(f"{case.id} failed ({self.title(case.step)})", BAD)
+        yield self.painted(case.rule, BOLD)
+        yield ""
+        yield f"  {case.operation}"
+        yield from shown_input(case)
+        yield ""
+        for each in verdict.failures[:MOST_MISMATCHES]:
+            if isinstance(each, Mismatch):
+                yield labeled("expected", f"{each.place}: {each.expected}".removeprefix(": "))
+                yield labeled("actual", each.actual)
+            else:
+                yield labeled("actual", str(each))
+        if any(
+            isinstance(each, Mismatch) and each.actual == "missing" for each in verdict.failures
+        ):
+            outcome = {name: each for name, each in verdict.outcome.items() if name != "seconds"}
+            yield labeled("outcome", shortened(outcome))
+        yield ""
+        origin = case.origin
+        yield labeled("seen in", f"{next(iter(origin.values()))}: {origin['source']}")
+        yield labeled("page", case.page)
+        yield labeled("complete", location(case.code))
+        if self.hint:
+            yield labeled("hint", case.hint)
+        else:
+            yield labeled("hint", "add --hint, or HINT=1 with make")
+
+    def painted(self, text: str, code: str) -> str:
+        """A text in a color, if the terminal shows colors."""
+        return f"\x1b[{code}m{text}\x1b[0m" if self.color else text
+
+
+def shown_input(case: Case) -> Iterator[str]:
+    """Yield the input of a case, one field after the other."""
+    lines = []
+    for name, value in case.input.items():
+        text = pprint.pformat(value, width=84, sort_dicts=False)
+        first, *rest = text.splitlines()
+        lines += [f"    {name:9} {first}", *(" " * 14 + line for line in rest)]
+    yield from lines[:MOST_LINES]
+    if len(lines) > MOST_LINES:
+        yield f"    … ({len(lines) - MOST_LINES} more lines)"
+
+
+def location(code: str) -> str:
+    """Where the complete stage handles a case: the file, the line and the name."""
+    path, _, name = code.partition("::")
+    with contextlib.suppress(LookupError):
+        path += f":{line_of(code)}"
+    return f"{path} ({name})"
+
+
+def labeled(label: str, text: str) -> str:
+    """A line with a label; a long text continues below its beginning."""
+    wrapped = textwrap.wrap(text, 86, break_on_hyphens=False, break_long_words=False) or [""]
+    return "\n".join([f"  {label:9} {wrapped[0]}", *(" " * 12 + line for line in wrapped[1:])])
+
+
+def others(first: Verdict, failed: Sequence[Verdict]) -> Iterator[str]:
+    """Yield how many other MUST cases failed."""
+    rest = [each for each in failed if each is not first]
+    if rest:
+        ids = ", ".join(each.case.id for each in rest[:8]) + (", …" if len(rest) > 8 else "")
+        cases = "case" if len(rest) == 1 else "cases"
+        yield f"{len(rest)} other MUST {cases} failed: {ids}"
+
+
+def steps_of(verdicts: Iterable[Verdict]) -> list[Step]:
+    """The steps of the verdicts, in their order."""
+    return sorted({each.case.step for each in verdicts}, key=order)
+
+
+def order(step: Step) -> int:
+    """The position of a step; "complete" is the last one."""
+    return 99 if step == "complete" else step
+
+
+def shows_color(stream: TextIO) -> bool:
+    """Whether a stream is a terminal with colors."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not stream.isatty():
+        return False
+    if os.name == "nt":
+        os.system("")  # switches the escape codes of a Windows console on
+    return True

@@ -1,0 +1,175 @@
+"""The data of the suite is valid, and everything that it refers to exists."""
+
+import ast
+import json
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.conformance.case import COMPARISONS, FOLDER, STAGES, Case, load_cases
+from tests.conformance.course import OPERATIONS
+from tests.conformance.location import ROOT, line_of
+
+LETTERS = {"stage0": "G", "stage1": "C", "stage2": "O", "stage3": "L"}
+FILES = sorted(FOLDER.glob("*/*.json"))
+SCHEMA = json.loads((Path(__file__).parent / "case.schema.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_a_file_of_cases_fits_the_schema(path):
+    errors = Draft202012Validator(SCHEMA).iter_errors(json.loads(path.read_text("utf-8")))
+    assert [f"{error.json_path}: {error.message}" for error in errors] == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_a_file_contains_the_cases_of_its_step(path):
+    number, _, name = path.stem.partition("-")
+    expected = "complete" if name == "complete" else int(number)
+    assert {row["step"] for row in json.loads(path.read_text("utf-8"))} == {expected}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_ids_are_unique_rise_and_begin_with_the_letter_of_the_stage(stage):
+    ids = [case.id for case in load_cases(stage)]
+    assert ids == sorted(set(ids))
+    assert {id[0] for id in ids} <= {LETTERS[stage]}
+
+
+def test_an_unknown_stage_is_an_error():
+    with pytest.raises(ValueError, match="stage0, stage1, stage2, stage3"):
+        load_cases("stage7")
+
+
+def test_the_schema_knows_every_comparison():
+    known = set(SCHEMA["$defs"]["check"]["anyOf"][0]["properties"])
+    assert known == {*COMPARISONS, "at", "absent"}
+
+
+def anchors(page):
+    """The anchors of the headings of a page; empty if the page does not exist."""
+    if not (ROOT / page).is_file():
+        return set()
+    headings = re.findall(r"^#+ (.+)$", (ROOT / page).read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_page_and_the_section_of_every_case_exist(stage):
+    pages = {case.page for case in load_cases(stage)}
+    missing = [
+        page for page in pages if page.partition("#")[2] not in anchors(page.partition("#")[0])
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_code_of_every_case_exists(stage):
+    assert [code for code in {case.code for case in load_cases(stage)} if not exists(code)] == []
+
+
+def exists(code):
+    try:
+        return line_of(code) > 0
+    except LookupError:
+        return False
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_operations_of_the_course_are_those_of_the_cases(stage):
+    known = set(OPERATIONS[stage](ModuleType(stage)))
+    used = {case.operation for case in load_cases(stage) if case.step != "complete"}
+    assert used <= known
+
+
+def test_code_that_does_not_exist_is_found():
+    for code in ("stage2_output/none.py::parse", "stage2_output/result.py::Nothing"):
+        with pytest.raises(LookupError):
+            line_of(code)
+
+
+# ---- checks
+
+
+def outcome_passes(outcome, *checks):
+    return not case_with(*checks).failures(outcome)
+
+
+def case_with(*checks):
+    return Case("O-000", "A rule.", "MUST", "stage2", 1, "read", {}, list(checks), {}, "", "", "")
+
+
+@pytest.mark.parametrize(
+    ("check", "good", "bad"),
+    [
+        ({"equals": 1}, 1, True),
+        ({"equals": {"a": 1, "b": 2}}, {"b": 2, "a": 1}, {"a": 1}),
+        ({"one_of": ["x", None]}, None, "y"),
+        ({"contains": "a"}, "cab", "b"),
+        ({"contains": ["a", "b"]}, ["a", "b", "c"], ["a"]),
+        ({"lacks": "a"}, "b", "ab"),
+        ({"json": {"a": 1}}, '{"a":1}', "{a: 1}"),
+        ({"matches": "^a+$"}, "aa", "ab"),
+        ({"distinct": "/id"}, [{"id": 1}, {"id": 2}], [{"id": 1}, {"id": 1}]),
+        ({"paired": True}, [], [{"role": "tool"}]),
+        ({"length": 2}, "ab", "abc"),
+        ({"at_least": 2}, 2, 1),
+        ({"at_most": 2}, 2, 3),
+    ],
+)
+def test_a_comparison_accepts_and_rejects(check, good, bad):
+    assert outcome_passes({"value": good}, {"at": "/value", **check})
+    assert not outcome_passes({"value": bad}, {"at": "/value", **check})
+
+
+def test_a_missing_value_fails_and_a_forbidden_one_too():
+    assert not outcome_passes({}, {"at": "/value", "present": True})
+    assert not outcome_passes({"value": 1}, {"at": "/value", "absent": True})
+    assert outcome_passes({}, {"at": "/value", "absent": True})
+
+
+def test_the_last_item_of_a_list_is_minus_one():
+    assert outcome_passes({"value": [1, {"a/b": 2}]}, {"at": "/value/-1/a~1b", "equals": 2})
+
+
+def test_one_of_several_lists_of_checks_is_enough():
+    check = {"any": [[{"at": "/a", "present": True}], [{"at": "/b", "present": True}]]}
+    assert outcome_passes({"b": 1}, check)
+    assert [str(each) for each in case_with(check).failures({})] == [
+        "the outcome: expected /a: a value or /b: a value; actual: {}"
+    ]
+
+
+def test_a_crash_fails_every_check():
+    check = {"at": "/value", "absent": True}
+    assert "TypeError" in str(case_with(check).failures({"crash": "TypeError: x"})[0])
+
+
+def test_a_failure_states_the_place_the_expected_and_the_actual_value():
+    failures = case_with({"at": "/value", "equals": [1]}).failures({"value": {"a": None}})
+    assert failures == [("/value", "[1]", "{'a': None}")]
+
+
+def test_the_modules_of_the_suite_do_not_hide_modules_of_python():
+    """The folder of the command is the first place where Python looks for modules."""
+
+    names = {path.stem for path in Path(__file__).parent.glob("*.py")}
+    assert names & set(sys.stdlib_module_names) <= {"__main__"}
+
+
+def test_the_command_needs_the_core_requirements_only():
+    """The learner has the environment of `make demo`; mutants.py needs cosmic-ray."""
+    allowed = {"httpx", "tests", "examples"}
+    found = Counter()
+    for path in Path(__file__).parent.glob("*.py"):
+        if not path.stem.startswith("test_") and path.stem != "mutants":
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+                names += [node.module] if isinstance(node, ast.ImportFrom) else []
+                found.update(name.partition(".")[0] for name in names)
+
+    assert set(found) - set(sys.stdlib_module_names) <= allowed

@@ -1,0 +1,116 @@
+"""The subjects that must pass, and those that must not."""
+
+import ast
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.case import STAGES, load_cases
+from tests.conformance.course import FILES, OPERATIONS, load_course_file
+from tests.conformance.grade import grade
+from tests.conformance.program import Program
+from tests.conformance.starters import FINISHED, names_of
+from tests.conformance.subject import Subject, load_module
+
+FOLDER = Path(__file__).parent / "subjects"
+COMPLETE = sorted((FOLDER / "complete").glob("stage*.py"))
+OTHERS = sorted((FOLDER / "others").glob("stage*_*.py"))
+
+SECONDS = 5
+"""The limit to grade a stage."""
+
+
+def required(stage):
+    """The MUST and SHOULD cases of a stage."""
+    return [case for case in load_cases(stage) if case.level != "INFO"]
+
+
+def of_the_course(stage):
+    return [case for case in required(stage) if case.step != "complete"]
+
+
+def failures(subject, cases):
+    """The failed cases with their reasons."""
+    return {
+        each.case.id: [str(text) for text in each.failures]
+        for each in grade(subject, cases)
+        if each.status != "passed"
+    }
+
+
+def is_program(path):
+    """Whether a file is a program that speaks JSON lines; the others have OPERATIONS."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return not any("OPERATIONS" in names_of(node) for node in tree.body)
+
+
+@pytest.mark.parametrize("path", COMPLETE, ids=lambda path: path.stem)
+def test_the_complete_stage_passes_every_must_and_should(path):
+    subject = Subject(path.stem, load_module(path).OPERATIONS)
+    assert failures(subject, required(path.stem)) == {}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_finished_file_passes_every_case_of_its_steps_within_seconds(stage):
+    start = time.process_time()
+    assert failures(load_course_file(FINISHED / FILES[stage], stage), of_the_course(stage)) == {}
+    assert time.process_time() - start < SECONDS
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_finished_file_fails_every_case_beyond_the_course(stage):
+    beyond = [case for case in required(stage) if case.step == "complete"]
+    failed = failures(load_course_file(FINISHED / FILES[stage], stage), beyond)
+    assert [case.id for case in beyond if case.id not in failed] == []
+
+
+@pytest.mark.parametrize("path", OTHERS, ids=lambda path: path.stem)
+def test_an_implementation_of_another_design_passes_the_cases_of_the_course(path):
+    subject = (
+        Program(f'"{sys.executable}" "{path}"')
+        if is_program(path)
+        else Subject(path.stem, load_module(path).OPERATIONS)
+    )
+    assert failures(subject, of_the_course(path.stem[:6])) == {}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_there_are_other_implementations_as_a_module_and_as_a_program(stage):
+    if not OTHERS:
+        pytest.skip("there are no other implementations yet")
+    kinds = {is_program(path) for path in OTHERS if path.stem.startswith(stage)}
+    assert kinds == {True, False}
+
+
+@pytest.mark.parametrize("path", OTHERS, ids=lambda path: path.stem)
+def test_another_implementation_does_not_import_this_project(path):
+    modules = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+        names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
+        modules.update(name.partition(".")[0] for name in names)
+    assert {each for each in modules if each.startswith(("stage", "examples"))} == set()
+    if is_program(path):
+        assert modules <= sys.stdlib_module_names
+
+
+def nothing(**arguments):
+    return None
+
+
+def empty(**arguments):
+    return {}
+
+
+def failing(**arguments):
+    raise NotImplementedError
+
+
+@pytest.mark.parametrize("stub", [nothing, empty, failing], ids=lambda stub: stub.__name__)
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stub_fails_every_case(stage, stub):
+    names = {case.operation for case in load_cases(stage)} | {*OPERATIONS[stage](sys)}
+    failed = failures(Subject("stub", dict.fromkeys(names, stub)), required(stage))
+    assert [case.id for case in required(stage) if case.id not in failed] == []
