@@ -61,7 +61,7 @@ def tool_result(call_id: str, text: str) -> Message:
 def count_tokens(message: Message) -> int:
     """Estimate the tokens of a message: 4 ASCII characters, or 1 other character, are a token."""
     text: str = message["content"] or ""
-    for call in message.get("tool_calls", []):
+    for call in message.get("tool_calls") or []:
         text += call["function"]["name"] + call["function"]["arguments"]
     ascii_characters = sum(character.isascii() for character in text)
     return 4 + (ascii_characters + 3) // 4 + len(text) - ascii_characters
@@ -114,7 +114,7 @@ def repair(messages: Sequence[Message]) -> list[Message]:
         if message["role"] == "tool":
             continue  # already behind its call, or a result without a call
         repaired.append(message)
-        calls = message.get("tool_calls", [])
+        calls = message.get("tool_calls") or []
         results = results_after(messages[position + 1 :]) if calls else {}
         for call in calls:
             repaired.append(results.get(call["id"]) or tool_result(call["id"], INTERRUPTED))
