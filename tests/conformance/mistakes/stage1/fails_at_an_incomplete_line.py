@@ -1,4 +1,4 @@
-"""Cannot load a file whose last line is incomplete.
+"""Fails to load a file whose last line is incomplete.
 
 Caught by: C-105
 Seen in: NousResearch/hermes-agent#1193 (a killed process left a part of a line, and nothing was loaded)

@@ -1,4 +1,4 @@
-"""Cannot keep a conversation in memory.
+"""Needs a file, and keeps no conversation in memory only.
 
 Caught by: C-104
 Seen in: a common first attempt

@@ -1,4 +1,4 @@
-"""Writes the file when the conversation ends, and loses it in a crash.
+"""Writes messages in batches of ten, and loses those that wait when the program ends.
 
 Caught by: C-101
 Seen in: QwenLM/qwen-code#9573 (results that were shown were missing after a resume)
@@ -128,15 +128,18 @@ class History:
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
         self.messages: list[Message] = []
+        self.waiting: list[str] = []
         if path is not None and path.exists():
             self.messages = repair(load(path))
 
     def add(self, message: Message) -> None:
         """Add a message. It is in the file before it is in the list."""
         if self.path is not None:
-            if not hasattr(self, "file"):
-                self.file = self.path.open("a", encoding="utf-8")
-            self.file.write(json.dumps(message) + "\n")
+            self.waiting.append(json.dumps(message) + "\n")
+            if len(self.waiting) == 10:
+                with self.path.open("a", encoding="utf-8") as file:
+                    file.writelines(self.waiting)
+                self.waiting = []
         self.messages.append(message)
 
 
