@@ -14,8 +14,9 @@ Steps:
 Covered: system messages that always stay, exchanges that are kept or dropped as a whole, a question
 that is too long for the window, calls without results, and a last line that is incomplete.
 
-Not covered: exact token counts, dropping the first turns of one long question, summaries of old
-messages, several processes that write one file, databases, and branches of a conversation.
+Not covered: exact token counts, images, dropping the first turns of one long question, ids that
+repeat within one message, summaries of old messages, conflicts of several processes, databases, and
+branches of a conversation.
 
 The complete stage: ../../stage1_context/history.py (step 1), tokens.py with counting/ (step 2),
 window.py (step 3), recovery/ (step 4) and store.py with stores/ (step 5).
