@@ -221,12 +221,17 @@ async def database_of(path: str | None) -> str:
     if path is None:
         return ":memory:"
     database = f"{path}.db"
-    if Path(path).exists():
+    if stored := lines_of(Path(path)):
         async with ContextEngine(store=SqliteStore(database)) as engine:
             await engine.create_session(SESSION)
-        *lines, last = Path(path).read_bytes().split(b"\n")
+        *lines, last = stored
         write_records(database, [line.decode() for line in lines if line.strip()], last)
     return database
+
+
+def lines_of(path: Path) -> list[bytes]:
+    """Return the lines of a file; the last one is incomplete. Empty without a file."""
+    return path.read_bytes().split(b"\n") if path.exists() else []
 
 
 def write_records(database: str, lines: Sequence[str], interrupted: bytes) -> None:

@@ -63,7 +63,7 @@ def window(messages, max_tokens=0, spare=None):
     if spare is not None:
         max_tokens = sum(tokens) + spare
     is_system = [message["role"] == "system" for message in messages]
-    used = sum(number for number, fixed in zip(tokens, is_system) if fixed)
+    used = sum(number for number, fixed in zip(tokens, is_system, strict=True) if fixed)
     start = end = len(messages)
     starts = [at for at, message in enumerate(messages) if is_question(message)]
     others = [at for at, fixed in enumerate(is_system) if not fixed]
@@ -76,11 +76,7 @@ def window(messages, max_tokens=0, spare=None):
         start = at
     if starts and start == end:
         raise Problem("too_small", f"{used} tokens are needed, {max_tokens} are available.")
-    return [
-        message
-        for at, message in enumerate(messages)
-        if is_system[at] or at >= start
-    ]
+    return [message for at, message in enumerate(messages) if is_system[at] or at >= start]
 
 
 # ---- repair: `waiting` holds the calls of the last message with calls, in their order
@@ -184,4 +180,5 @@ def answer(request):
 if __name__ == "__main__":
     for text in sys.stdin:
         line = json.loads(text)
-        print(json.dumps({"id": line["id"], **answer(line)}), flush=True)
+        sys.stdout.write(json.dumps({"id": line["id"], **answer(line)}) + "\n")
+        sys.stdout.flush()

@@ -100,9 +100,7 @@ def turns_of(messages: Iterable[Message]) -> Iterator[Turn]:
         yield Turn(group)
 
 
-def window(
-    messages: list[Message], max_tokens: int = 0, spare: int | None = None
-) -> list[Message]:
+def window(messages: list[Message], max_tokens: int = 0, spare: int | None = None) -> list[Message]:
     if spare is not None:
         max_tokens = sum(map(count, messages)) + spare
     system = [message for message in messages if message["role"] == "system"]
