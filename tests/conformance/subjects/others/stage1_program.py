@@ -3,6 +3,7 @@
 It needs the standard library only: `python stage1_program.py`.
 """
 
+import inspect
 import json
 import re
 import sys
@@ -169,12 +170,16 @@ COMMANDS = {
 
 
 def answer(request):
-    if request["operation"] not in COMMANDS:
-        return {"error": {"kind": "unsupported", "message": "an unknown operation"}}
+    command, arguments = COMMANDS.get(request["operation"]), request["input"]
+    if command is None or not set(arguments) <= set(inspect.signature(command).parameters):
+        text = f"{request['operation']} with {', '.join(arguments)} is unknown."
+        return {"error": {"kind": "unsupported", "message": text}}
     try:
-        return {"value": COMMANDS[request["operation"]](**request["input"])}
+        return {"value": command(**arguments)}
     except Problem as error:
         return {"error": {"kind": error.kind, "message": str(error)}}
+    except (AttributeError, KeyError, TypeError) as error:
+        return {"error": {"kind": "unsupported", "message": f"The input is unknown: {error}"}}
 
 
 if __name__ == "__main__":
