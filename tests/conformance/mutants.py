@@ -8,6 +8,7 @@ cannot be imported, or if it does not end. `survivors.json` explains why the oth
 import argparse
 import ast
 import difflib
+import importlib
 import json
 import multiprocessing
 import multiprocessing.connection
@@ -205,7 +206,7 @@ def result_of(stage: str, path: Path) -> str:
             return "caught by its stage"
         name = f"examples.from_scratch.{path.stem}"
         load_module(path, name)  # the other files of the course import it from now on
-        package = sys.modules["examples.from_scratch"]
+        package = importlib.import_module("examples.from_scratch")
         setattr(package, path.stem, sys.modules[name])
         for other in USED_BY[stage]:
             if fails(other, FINISHED / FILES[other]):
