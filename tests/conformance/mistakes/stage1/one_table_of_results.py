@@ -1,6 +1,6 @@
 """Collects the results of the whole conversation in one table, although ids repeat.
 
-Caught by: C-084
+Caught by: C-085
 Seen in: fastagent-sh/fastagent#26 (a reused id made a later crashed call look answered)
 """
 

@@ -1,7 +1,7 @@
 """Removes calls without a result, so that the model repeats them.
 
 Caught by: C-075
-Seen in: a common first attempt; BerriAI/litellm#10696 proposes to keep calls only with their results
+Seen in: a common first attempt
 """
 
 import json
