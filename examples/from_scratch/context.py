@@ -14,8 +14,9 @@ Steps:
 Covered: system messages that always stay, exchanges that are kept or dropped as a whole, a question
 that is too long for the window, calls without results, and a last line that is incomplete.
 
-Not covered: exact token counts, dropping the first turns of one long question, summaries of old
-messages, several processes that write one file, databases, and branches of a conversation.
+Not covered: exact token counts, images, dropping the first turns of one long question, ids that
+repeat within one message, summaries of old messages, conflicts of several processes, databases, and
+branches of a conversation.
 
 The complete stage: ../../stage1_context/history.py (step 1), tokens.py with counting/ (step 2),
 window.py (step 3), recovery/ (step 4) and store.py with stores/ (step 5).
@@ -61,7 +62,7 @@ def tool_result(call_id: str, text: str) -> Message:
 def count_tokens(message: Message) -> int:
     """Estimate the tokens of a message: 4 ASCII characters, or 1 other character, are a token."""
     text: str = message["content"] or ""
-    for call in message.get("tool_calls", []):
+    for call in message.get("tool_calls") or []:
         text += call["function"]["name"] + call["function"]["arguments"]
     ascii_characters = sum(character.isascii() for character in text)
     return 4 + (ascii_characters + 3) // 4 + len(text) - ascii_characters
@@ -114,7 +115,7 @@ def repair(messages: Sequence[Message]) -> list[Message]:
         if message["role"] == "tool":
             continue  # already behind its call, or a result without a call
         repaired.append(message)
-        calls = message.get("tool_calls", [])
+        calls = message.get("tool_calls") or []
         results = results_after(messages[position + 1 :]) if calls else {}
         for call in calls:
             repaired.append(results.get(call["id"]) or tool_result(call["id"], INTERRUPTED))

@@ -50,6 +50,12 @@ def test_a_message_without_text_is_counted():
     assert count_tokens({"role": "assistant", "content": None}) == 4
 
 
+def test_a_message_may_have_null_instead_of_calls():
+    message = assistant("Hi.") | {"tool_calls": None}
+    assert count_tokens(message) == count_tokens(assistant("Hi."))
+    assert repair([message]) == [message]
+
+
 # ---- Step 3: Window
 
 

@@ -1,0 +1,141 @@
+"""The implementations of stage 1 agree on what matters, for any conversation.
+
+The cases are examples. These tests draw conversations: calls without results, results without calls,
+late and double results, and ids that repeat.
+"""
+
+import asyncio
+import json
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.conformance.case import failures_of
+from tests.conformance.course import FILES, load_course_file
+from tests.conformance.starters import FINISHED
+from tests.conformance.subject import Subject, load_module
+from tests.conformance.test_subjects import FOLDER
+
+COMPLETE = load_module(FOLDER / "complete" / "stage1.py").OPERATIONS
+SUBJECTS = {
+    "finished": load_course_file(FINISHED / FILES["stage1"], "stage1").operations,
+    "complete": COMPLETE,
+    "turns": load_module(FOLDER / "others" / "stage1_turns.py").OPERATIONS,
+    "program": load_module(FOLDER / "others" / "stage1_program.py").COMMANDS,
+}
+each_subject = pytest.mark.parametrize("subject", SUBJECTS.values(), ids=SUBJECTS)
+
+
+def perform(subject, operation, **arguments):
+    return asyncio.run(Subject("", subject).perform(operation, json.loads(json.dumps(arguments))))
+
+
+def passes(check, value):
+    return not list(failures_of({"at": "/value", **check}, {"value": value}))
+
+
+# ---- conversations
+
+texts = st.text("ab天\n", max_size=40)
+ids = st.sampled_from(["call_1", "call_2", "call_3"])
+
+
+def calls(ids):
+    return [
+        {"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}} for id in ids
+    ]
+
+
+questions = st.builds(lambda text: {"role": "user", "content": text}, texts)
+replies = st.builds(lambda text: {"role": "assistant", "content": text}, texts)
+results = st.builds(
+    lambda id, text: {"role": "tool", "tool_call_id": id, "content": text}, ids, texts
+)
+calling = st.builds(
+    lambda text, ids: {"role": "assistant", "content": text, "tool_calls": calls(ids)},
+    texts,
+    st.lists(ids, min_size=1, unique=True),
+)
+conversations = st.lists(st.one_of(questions, replies, calling, results, results), max_size=12)
+
+
+@st.composite
+def paired_conversations(draw):
+    """A question, and messages whose calls have their results."""
+    messages = [draw(questions)]
+    for message in draw(st.lists(st.one_of(questions, replies, calling), max_size=8)):
+        messages.append(message)
+        for call in message.get("tool_calls", []):
+            messages.append({"role": "tool", "tool_call_id": call["id"], "content": draw(texts)})
+    return messages
+
+
+def others(messages):
+    """The texts of the messages that are no results, with their roles."""
+    return [(each["role"], each["content"]) for each in messages if each["role"] != "tool"]
+
+
+@each_subject
+@settings(max_examples=40, deadline=None)
+@given(messages=conversations)
+def test_a_repaired_conversation_is_paired_and_only_results_change(subject, messages):
+    repaired = perform(subject, "repair", messages=messages)["value"]
+    assert passes({"paired": True}, repaired)
+    assert others(repaired) == others(messages)
+
+
+@each_subject
+@settings(max_examples=40, deadline=None)
+@given(messages=paired_conversations(), max_tokens=st.integers(0, 120))
+def test_a_window_is_a_paired_part_of_the_conversation_with_its_newest_question(
+    subject, messages, max_tokens
+):
+    outcome = perform(subject, "window", messages=messages, max_tokens=max_tokens)
+    if "error" in outcome:
+        assert outcome["error"]["kind"] == "too_small"
+        return
+    selected = outcome["value"]
+    question = [each for each in messages if each["role"] == "user"][-1]
+    assert passes({"paired": True, "contains": [question, messages[-1]]}, selected)
+    assert sum(perform(subject, "count", message=each)["value"] for each in selected) <= max_tokens
+    kept = Counter(json.dumps(each, sort_keys=True) for each in selected)
+    assert kept <= Counter(json.dumps(each, sort_keys=True) for each in messages)
+
+
+@each_subject
+@settings(max_examples=40, deadline=None)
+@given(messages=paired_conversations())
+def test_a_conversation_that_fits_exactly_is_selected_as_it_is(subject, messages):
+    assert perform(subject, "window", messages=messages, spare=0) == {"value": messages}
+
+
+# ---- the complete stage as a subject
+
+
+def test_the_complete_stage_receives_the_messages_of_a_case_unchanged():
+    messages = [
+        {"role": "user", "content": "Weather?"},
+        {"role": "assistant", "content": "", "tool_calls": calls(["call_1"])},
+        {"role": "tool", "content": "sunny", "tool_call_id": "call_1"},
+    ]
+    assert perform(COMPLETE, "repair", messages=messages) == {"value": messages}
+
+
+def test_an_incomplete_line_is_an_interrupted_transaction_of_the_complete_stage(tmp_path):
+    path = tmp_path / "conversation.jsonl"
+    path.write_text('{"role": "user", "content": "One"}\n{"role": "us')
+    outcome = perform(COMPLETE, "history", path=str(path))
+    assert [each["content"] for each in outcome["loaded"]] == ["One"]
+
+
+def test_a_damaged_line_is_a_damaged_record_of_the_complete_stage(tmp_path):
+    path = tmp_path / "conversation.jsonl"
+    path.write_text('{"role": "us\n')
+    assert perform(COMPLETE, "history", path=str(path))["error"]["kind"] == "damaged"
+
+
+@pytest.mark.parametrize("value", [None, 1, ["text"], [{"role": "tool"}], [{"content": ""}]])
+def test_a_value_that_is_no_list_of_messages_is_not_paired(value):
+    assert not passes({"paired": True}, value)
