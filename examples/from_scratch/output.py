@@ -14,9 +14,10 @@ Steps:
 Covered: code fences, JSON inside prose, drafts inside <think>, trailing commas, single quotes,
 NaN, a name that appears twice, all issues at once, and replies that were cut off.
 
-Not covered: other repairs (names without quotes, comments, missing brackets), hints about wrong
-names, conversion to Python types, values while they arrive, and schemas from another author: a
-schema with a costly pattern can block the program.
+Not covered: other repairs (names without quotes, comments, missing commas), drafts and examples in
+front of the answer, other thinking tags, citations such as [1], hints about wrong names, conversion
+to Python types, and values while they arrive. A long text with many quotes takes too long, and a
+costly pattern of the schema can block the program.
 
 The complete stage: ../../stage2_output/extract.py (step 1), parsing/ (step 2), schema.py with
 validation/ (step 3), feedback.py (step 4) and request.py (step 5).
@@ -40,8 +41,8 @@ class Result:
 
     Attributes:
         value: The parsed value.
-        repairs: What was corrected in the JSON.
-        issues: Why the value is invalid.
+        repairs: The corrections of the JSON.
+        issues: The reasons why the value is invalid.
     """
 
     value: Any = None
@@ -52,7 +53,7 @@ class Result:
 # ---- Step 1: Find
 
 THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
-FENCE = re.compile(r"^```\w*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+FENCE = re.compile(r"^```\w*\n((?:.*\n)*?)```", re.MULTILINE)
 STRING = r'"(?:[^"\\]|\\.)*"'
 TOKEN = re.compile(rf"{STRING}|[{{}}\[\]]", re.DOTALL)
 
@@ -63,14 +64,14 @@ def find(text: str) -> Iterator[str]:
     yield text.strip()
     for fence in FENCE.finditer(text):
         yield fence[1]
-    depth, start = 0, 0
+    start = depth = 0
     for token in TOKEN.finditer(text):
         if token[0] in "{[":
-            start = token.start() if depth == 0 else start
+            start = start if depth else token.start()
             depth += 1
-        elif token[0] in "}]" and depth > 0:
+        elif token[0] in "}]" and depth:
             depth -= 1
-            if depth == 0:
+            if not depth:
                 yield text[start : token.end()]
 
 
@@ -115,14 +116,16 @@ def parse(text: str) -> tuple[Any, list[str]]:
 def strict(text: str) -> Any:
     """Parse JSON as its standard demands; Python's parser accepts more."""
     try:
-        return json.loads(text, parse_constant=reject, object_pairs_hook=unique)
+        return json.loads(text, parse_constant=finite, parse_float=finite, object_pairs_hook=unique)
     except RecursionError:
         raise ValueError("too deeply nested") from None
 
 
-def reject(name: str) -> Any:
-    """Reject NaN and Infinity."""
-    raise ValueError(f"{name} is not JSON")
+def finite(number: str) -> float:
+    """Return a number, and reject NaN, Infinity and numbers that are too large."""
+    if not abs(float(number)) < float("inf"):
+        raise ValueError(f"{number} is not JSON")
+    return float(number)
 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -158,11 +161,14 @@ def read(text: str, schema: dict[str, Any]) -> Result:
 
 # ---- Step 4: Feedback
 
+LONGEST = 150
+"""The length of the beginning and of the end of an issue; between them is a long value."""
+
 
 def describe(issues: Sequence[str]) -> str:
     """Return one message to the model with all issues."""
-    lines = "".join(f"\n- {issue[:300]}" for issue in issues)
-    return f"Your reply cannot be used:{lines}\nAnswer with the corrected JSON and nothing else."
+    lines = "".join(f"\n- {issue[:LONGEST]}{issue[LONGEST:][-LONGEST:]}" for issue in issues)
+    return f"Your reply cannot be used:{lines}\nAnswer with the corrected JSON only."
 
 
 # ---- Step 5: Ask again
@@ -178,14 +184,13 @@ async def request(
     ask: Ask, messages: Sequence[Message], schema: dict[str, Any], attempts: int = 3
 ) -> Result:
     """Ask until the reply fits the schema. Each new attempt contains the reply and its issues."""
-    messages = list(messages)
     result = Result()
     for _ in range(attempts):
         reply = await ask(messages)
-        result = read(reply.message["content"], schema)
+        result = read(reply.message["content"] or "", schema)
         if reply.finish_reason == "length":  # what looks complete may be half of the answer
             result = Result(issues=["The reply was cut off. Write a shorter one."])
         if not result.issues:
             return result
-        messages += [reply.message, context.feedback(describe(result.issues))]
+        messages = [*messages, reply.message, context.feedback(describe(result.issues))]
     raise InvalidOutput(f"{attempts} attempts were invalid: {result.issues}")

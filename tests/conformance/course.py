@@ -230,12 +230,12 @@ def output(module: ModuleType) -> Mapping[str, Operation]:
     def feedback(text: str, schema: Any) -> Any:
         return {"text": module.describe(module.read(text, schema).issues)}
 
-    async def request(ask: Any, messages: Any, schema: Any, attempts: int = 3) -> Any:
+    async def request(ask: Any, messages: Any, schema: Any, **limit: int) -> Any:
         async def asked(messages: Any) -> Any:
             return Reply(**await ask(messages))
 
         try:
-            result = await module.request(asked, messages, schema, attempts)
+            result = await module.request(asked, messages, schema, **limit)
         except module.InvalidOutput as error:
             raise Failure("invalid", str(error)) from error
         return {"value": result.value, "messages": messages}

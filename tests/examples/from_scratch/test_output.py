@@ -83,6 +83,7 @@ def test_repairs_are_reported(text, value, repairs):
         "[,]",
         "[1,,]",
         '{"a": NaN}',
+        '{"a": 1e999}',
         '{"a": 1, "a": 2}',
         "{a: 1}",
         "",
@@ -118,12 +119,15 @@ def test_a_value_that_fits_is_preferred_to_an_earlier_one_that_does_not():
 
 def test_the_feedback_contains_all_issues():
     assert describe(["one", "two"]) == (
-        "Your reply cannot be used:\n- one\n- two\nAnswer with the corrected JSON and nothing else."
+        "Your reply cannot be used:\n- one\n- two\nAnswer with the corrected JSON only."
     )
 
 
-def test_a_long_issue_is_cut():
-    assert len(describe(["x" * 10_000])) < 400
+def test_a_long_issue_is_cut_and_keeps_both_of_its_ends():
+    text = describe(["$.age: " + "9" * 10_000 + " is not a number"])
+    assert len(text) < 400
+    assert "$.age" in text
+    assert "is not a number" in text
 
 
 # ---- Step 5: Ask again
@@ -135,6 +139,18 @@ async def test_an_invalid_reply_is_corrected():
     reply, feedback = asked[1]
     assert reply["content"] == '{"name": "Ada"}'
     assert "'age' is a required property" in feedback["content"]
+
+
+async def test_a_reply_without_text_is_invalid():
+    ask, _ = model((None, "stop"), (JSON, "stop"))
+    assert (await request(ask, [], PERSON)).value == ADA
+
+
+async def test_the_messages_of_the_caller_are_not_changed():
+    ask, _ = model(("no", "stop"), (JSON, "stop"))
+    messages = [{"role": "user", "content": "Who is Ada?"}]
+    await request(ask, messages, PERSON)
+    assert len(messages) == 1
 
 
 async def test_a_reply_that_was_cut_off_is_not_used_although_it_looks_valid():

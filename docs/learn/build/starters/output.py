@@ -36,8 +36,8 @@ class Result:
 
     Attributes:
         value: The parsed value.
-        repairs: What was corrected in the JSON.
-        issues: Why the value is invalid.
+        repairs: The corrections of the JSON.
+        issues: The reasons why the value is invalid.
     """
 
     value: Any = None
