@@ -16,7 +16,8 @@ arguments, tools that fail, and a model that never stops.
 
 Not covered: async functions, schemas from signatures, several calls at once in the prompt dialect,
 a call behind a sentence, another dialect in the same conversation, concurrent calls, timeouts,
-approval by a person, an answer after the limit, and texts that imitate "[Tool result for ...]".
+approval by a person, cancellation, an answer after the limit, calls with the same id, results that
+are longer than the window, and texts that imitate "[Tool result for ...]".
 
 The complete stage: ../../stage3_tools/tool.py and registry.py (step 1), dialects/ (step 2),
 decision.py (step 3), execution/ (step 4) and loop.py (step 5).
@@ -47,7 +48,7 @@ class Tool(NamedTuple):
 def registry(*tools: Tool) -> dict[str, Tool]:
     """Return the tools by name."""
     by_name = {tool.spec["name"]: tool for tool in tools}
-    if len(by_name) < len(tools):
+    if list(by_name.values()) != list(tools):  # a tool has replaced another one
         raise ValueError("Two tools have the same name.")
     return by_name
 
@@ -63,16 +64,16 @@ The tools, one per line, with a JSON Schema of their parameters:"""
 
 def as_text(messages: Sequence[Message], tools: dict[str, Tool]) -> list[Message]:
     """Return the messages for a model that reads only text; the tools come first."""
+    system = [message["content"] for message in messages if message["role"] == "system"]
     lines = [json.dumps(tool.spec, ensure_ascii=False) for tool in tools.values()]
-    texts = [context.system("\n".join([INSTRUCTIONS, *lines]))]
+    system.append("\n".join([INSTRUCTIONS, *lines]))
+    texts = [context.system("\n\n".join(system))]  # one, because some servers refuse two
     name = ""
     for message in messages:
         text = message["content"]
-        if message["role"] == "system":  # one system message, because some servers refuse two
-            texts[0]["content"] = text + "\n\n" + texts[0]["content"]
-        elif message["role"] == "tool":
+        if message["role"] == "tool":
             texts.append(context.user(f"[Tool result for {name}]\n{text}"))
-        else:
+        elif message["role"] != "system":
             texts.append({"role": message["role"], "content": text})
         for call in message.get("tool_calls", []):  # at most one in this dialect
             name = call["function"]["name"]
@@ -103,8 +104,9 @@ def decide(reply: Reply, dialect: str) -> Decision:
     if reply.finish_reason not in ("stop", "tool_calls"):  # half a call must not run
         return Decision(problem="Your reply was cut off, so nothing was used. Write a shorter one.")
     text, calls = reply.message["content"], reply.message.get("tool_calls", [])
-    if dialect == "prompt":
-        return decide_text(text)
+    match dialect:
+        case "prompt":
+            return decide_text(text)
     return Decision(calls, text, "" if calls or text.strip() else "Your reply was empty.")
 
 
@@ -162,8 +164,8 @@ async def answer(
     specs = [tool.spec for tool in tools.values()]
     for _ in range(MAX_TURNS):
         messages = context.window(context.repair(history.messages), MAX_TOKENS)
-        prompt = dialect == "prompt"
-        reply = await (ask(as_text(messages, tools), []) if prompt else ask(messages, specs))
+        requests = {"prompt": (as_text(messages, tools), []), "native": (messages, specs)}
+        reply = await ask(*requests[dialect])
         decision = decide(reply, dialect)
 
         message = {"role": "assistant", "content": reply.message["content"] or "(no text)"}

@@ -7,7 +7,6 @@ The fields of a case's input decide what is prepared:
               The tools of stage 0 are only descriptions
     server    an HTTP server at `url`, with one answer for each request; the outcome gets `requests`
     file      a file at `path` with this text; null means that it does not exist yet
-    history   earlier messages; the content of one with `times` is repeated so often
 
 All other fields are passed on unchanged. A long text is written as `{"$text": [["[", 1000]]}`: parts,
 each with the number of its repetitions.
@@ -88,8 +87,8 @@ class Tools:
     """Functions that record their calls.
 
     A behavior is an object with `returns` (a value), `raises` (the text of an error) or `echo` (the
-    arguments are returned), `seconds` (how long it takes), and `times` (how often the returned text
-    is repeated). The value of a tool with `async` is an awaitable.
+    arguments are returned), and `seconds` (how long it takes). The value of a tool with `async` is
+    an awaitable.
     """
 
     def __init__(self, tools: list[dict[str, Any]]) -> None:
@@ -137,8 +136,7 @@ def result_of(behavior: dict[str, Any], arguments: dict[str, Any]) -> Any:
     """Return or raise what a behavior says."""
     if "raises" in behavior:
         raise RuntimeError(behavior["raises"])
-    value = behavior.get("returns", arguments)
-    return value * behavior["times"] if "times" in behavior else value
+    return behavior.get("returns", arguments)
 
 
 class Later:
@@ -259,7 +257,7 @@ async def prepared(
             model = Model(arguments.pop("replies"), arguments.pop("repeat", False))
             arguments["ask"], seen["requests"] = model.ask, model.requests
         if "tools" in fields and with_tools:
-            tools = Tools(fields["tools"])
+            tools = Tools(arguments["tools"])
             for tool in arguments["tools"]:
                 tool.pop("behavior", None)
             arguments["run"], seen["ran"] = tools.run, tools.ran
@@ -268,8 +266,6 @@ async def prepared(
             server = Server(arguments.pop("server"))
             arguments["url"] = await stack.enter_async_context(server.running())
             seen["requests"] = server.requests
-        for message in arguments.get("history", ()):
-            message["content"] *= message.pop("times", 1)
         if "file" in fields:
             folder = stack.enter_context(tempfile.TemporaryDirectory())
             path = Path(folder) / "conversation.jsonl"

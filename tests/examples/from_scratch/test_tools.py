@@ -63,6 +63,12 @@ def test_the_tools_are_lines_of_the_one_system_message():
     assert question == context.user("Hi")
 
 
+def test_system_messages_keep_their_order_in_front_of_the_tools():
+    stored = [context.system("Be kind."), context.user("Hi"), context.system("Be brief.")]
+    system, _ = as_text(stored, TOOLS)
+    assert system["content"].startswith("Be kind.\n\nBe brief.\n\nYou can use tools.")
+
+
 def test_a_result_is_a_message_of_the_user_that_names_the_tool():
     stored = [reply(CALL, call("{}")).message, context.tool_result("a", "22")]
     assert as_text(stored, TOOLS)[1:] == [
@@ -183,6 +189,13 @@ async def test_an_invalid_decision_is_corrected():
     ask, asked = model(reply("I will check."), reply(ANSWER))
     assert await answer("Rome?", context.History(), ask, TOOLS, "prompt") == "It is warm."
     assert asked[1][-1]["content"].startswith("[Feedback] Your reply cannot be used")
+
+
+async def test_an_unknown_dialect_is_an_error_before_the_first_request():
+    ask, asked = model(reply("Hi"))
+    with pytest.raises(KeyError, match="promt"):
+        await answer("Rome?", context.History(), ask, TOOLS, "promt")
+    assert asked == []
 
 
 async def test_a_model_that_never_answers_is_stopped():
