@@ -150,6 +150,17 @@ def is_json(value: Any, expected: Any) -> bool:
         return False
 
 
+def distinct(value: Any, expected: Any) -> bool:
+    """Whether the items of a list have different values at a JSON pointer."""
+    if not isinstance(value, list):
+        return False
+    try:
+        found = [json.dumps(lookup(item, expected), sort_keys=True) for item in value]
+    except LookupError:
+        return False
+    return len(set(found)) == len(found)
+
+
 def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -166,6 +177,7 @@ COMPARISONS = {
     "length": lambda value, expected: (
         isinstance(value, str | list | dict) and len(value) == expected
     ),
+    "distinct": distinct,
     "at_least": lambda value, expected: is_number(value) and value >= expected,
     "at_most": lambda value, expected: is_number(value) and value <= expected,
     "present": lambda value, expected: True,
@@ -180,6 +192,7 @@ NAMES = {
     "json": "expected the JSON text of",
     "matches": "expected to match",
     "length": "expected the length",
+    "distinct": "expected different values in all items at",
     "at_least": "expected at least",
     "at_most": "expected at most",
     "present": "expected",

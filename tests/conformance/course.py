@@ -131,12 +131,14 @@ def gateway(module: ModuleType) -> Mapping[str, Operation]:
     def client(url: str) -> httpx.AsyncClient:
         return httpx.AsyncClient(base_url=url, timeout=5, verify=False, trust_env=False)
 
-    async def chat(url: str, messages: Any, tools: Any = (), format: str = "openai") -> Any:
+    async def chat(
+        url: str, messages: Any, tools: Any = (), format: str = "openai", wait: float = 0.001
+    ) -> Any:
         if format != "openai":
             raise unsupported(f"the format {format!r}")
         async with client(url) as connections:
             try:
-                reply = await module.Gateway(connections, "m", 0.001).chat(messages, tools)
+                reply = await module.Gateway(connections, "m", wait).chat(messages, tools)
             except module.ModelError as error:
                 raise failure(module, error) from error
             return reply_fields(reply)

@@ -80,7 +80,8 @@ def verdict(subject: Graded, case: Case, runner: asyncio.Runner, seconds: float)
 async def outcome_of(subject: Graded, case: Case, seconds: float) -> dict[str, Any]:
     """Return what the subject does with the input of a case."""
     start = time.perf_counter()
-    async with prepared(case.input) as (arguments, seen):
+    with_tools = case.stage != "stage0"
+    async with prepared(case.input, with_tools=with_tools) as (arguments, seen):
         try:
             async with asyncio.timeout(seconds):
                 outcome = await subject.perform(case.operation, arguments)

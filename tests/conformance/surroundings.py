@@ -3,7 +3,8 @@
 The fields of a case's input decide what is prepared:
 
     replies   a model: `ask(messages, tools)` returns the next reply; the outcome gets `requests`
-    tools     functions: `run(name, arguments)` does what `behavior` says; the outcome gets `ran`
+    tools     functions: `run(name, arguments)` does what `behavior` says; the outcome gets `ran`.
+              The tools of stage 0 are only descriptions
     server    an HTTP server at `url`, with one answer for each request; the outcome gets `requests`
     file      a file at `path` with this text; null means that it does not exist yet
 
@@ -115,8 +116,9 @@ class Tools:
 class Server:
     """An HTTP server on the loopback interface, with one prepared answer for each request.
 
-    An answer has `status` (200), `headers`, and one of `json`, `text` or `chunks` (texts that are
-    sent one after the other); `drop` closes the connection, before the answer or after its chunks.
+    An answer has `status` (200), `headers`, and one of `json`, `text`, `chunks` (texts or lists of
+    bytes that are sent one after the other) or `events` (server-sent events: JSON values, or texts
+    such as "[DONE]"). `drop` closes the connection, before the answer or after its chunks.
     """
 
     def __init__(self, answers: list[dict[str, Any]]) -> None:
@@ -155,6 +157,8 @@ class Server:
         late = {"status": 500, "text": f"The case has {len(self.answers)} answers only."}
         answer = self.answers[at] if at < len(self.answers) else late
         chunks = answer.get("chunks")
+        if "events" in answer:
+            chunks = [server_sent_event(data) for data in answer["events"]]
         if answer.get("drop") and chunks is None:
             return
         if chunks is None:
@@ -164,7 +168,7 @@ class Server:
             kind = "text/event-stream"
         headers = {"content-type": kind, "connection": "close", **answer.get("headers", {})}
         parts = [part.encode() if isinstance(part, str) else bytes(part) for part in chunks]
-        if "chunks" not in answer or answer.get("drop"):  # a dropped answer is shorter than it says
+        if kind == "application/json" or answer.get("drop"):  # a dropped answer is shorter than it says
             length = sum(map(len, parts)) + (100 if answer.get("drop") else 0)
             headers["content-length"] = str(length)
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
@@ -175,9 +179,21 @@ class Server:
             await asyncio.sleep(0)
 
 
+def server_sent_event(data: Any) -> str:
+    """An event of a stream; a text is sent as it is."""
+    text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+    return f"data: {text}\n\n"
+
+
 @contextlib.asynccontextmanager
-async def prepared(fields: dict[str, Any]) -> AsyncIterator[tuple[dict[str, Any], dict[str, Any]]]:
+async def prepared(
+    fields: dict[str, Any], *, with_tools: bool = True
+) -> AsyncIterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Prepare the surroundings of a case.
+
+    Args:
+        fields: The input of the case.
+        with_tools: Whether the tools in the input can be called.
 
     Yields:
         The arguments of the subject, and what the surroundings add to the outcome afterwards.
@@ -188,7 +204,7 @@ async def prepared(fields: dict[str, Any]) -> AsyncIterator[tuple[dict[str, Any]
         if "replies" in fields:
             model = Model(arguments.pop("replies"), arguments.pop("repeat", False))
             arguments["ask"], seen["requests"] = model.ask, model.requests
-        if "tools" in fields:
+        if "tools" in fields and with_tools:
             tools = Tools(fields["tools"])
             for tool in arguments["tools"]:
                 tool.pop("behavior", None)
