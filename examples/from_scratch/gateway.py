@@ -106,7 +106,7 @@ class Gateway:
     Attributes:
         client: The connections to the server, with its address and the API key.
         model: The name of the model.
-        wait: The seconds before the second attempt; they double with each attempt.
+        wait: The seconds before the second attempt; before the third one, they double.
     """
 
     client: httpx.AsyncClient
@@ -129,11 +129,11 @@ class Gateway:
     async def chat(self, messages: Sequence[Message], tools: Sequence[Any] = ()) -> Reply:
         """Return the reply to messages, after three attempts at most."""
         body = encode(self.model, messages, tools)
-        for attempt in range(2):
+        for wait in (self.wait, 2 * self.wait):
             try:
                 return await self.post(body)
             except TemporaryError:
-                await asyncio.sleep(self.wait * 2**attempt)
+                await asyncio.sleep(wait)
         return await self.post(body)
 
     # ---- Step 5: Stream
@@ -180,7 +180,7 @@ async def choices(response: httpx.Response) -> AsyncIterator[dict[str, Any]]:
             if line.startswith("data:") and data != "[DONE]":
                 chunk = json.loads(data)
                 if "choices" not in chunk:
-                    raise ModelError(f"The stream contains an error: {data[:200]}")
+                    raise ModelError(f"The stream contains an error: {data}")
                 for choice in chunk["choices"]:
                     yield choice
 

@@ -142,8 +142,9 @@ class Server:
                 line.lower().split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line
             )
             body = await reader.readexactly(int(headers.get("content-length", 0)))
-            path = head.split(" ")[1]
-            self.requests.append({"path": path, "body": json.loads(body or b"null")})
+            method, path, _ = head.split(" ", 2)
+            request = {"method": method, "path": path, "body": json.loads(body or b"null")}
+            self.requests.append(request)
             await self._answer(writer)
         except (ConnectionError, asyncio.IncompleteReadError):
             pass  # the client has closed the connection
@@ -168,7 +169,9 @@ class Server:
             kind = "text/event-stream"
         headers = {"content-type": kind, "connection": "close", **answer.get("headers", {})}
         parts = [part.encode() if isinstance(part, str) else bytes(part) for part in chunks]
-        if kind == "application/json" or answer.get("drop"):  # a dropped answer is shorter than it says
+        if kind == "application/json" or answer.get(
+            "drop"
+        ):  # a dropped answer is shorter than it says
             length = sum(map(len, parts)) + (100 if answer.get("drop") else 0)
             headers["content-length"] = str(length)
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
@@ -176,7 +179,7 @@ class Server:
         for part in parts:
             writer.write(part)
             await writer.drain()
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.002 if "chunks" in answer else 0)  # the parts arrive separately
 
 
 def server_sent_event(data: Any) -> str:
