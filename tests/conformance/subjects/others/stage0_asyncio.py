@@ -48,6 +48,7 @@ class Call:
     id: str = ""
     name: str = ""
     arguments: str = ""
+    index: int | None = None
 
 
 @dataclass
@@ -121,12 +122,11 @@ def write(reply: Reply, message: dict[str, Any]) -> None:
 
 
 def write_call(calls: list[Call], piece: dict[str, Any]) -> None:
-    match piece:
-        case {"index": int(index)} if index < len(calls):
-            call = calls[index]
-        case _:
-            call = Call()
-            calls.append(call)
+    index = piece.get("index")
+    known = [call for call in calls if index is not None and call.index == index]
+    call = known[0] if known else Call(index=index)
+    if not known:
+        calls.append(call)
     match piece:
         case {"id": str(id)} if not call.id:
             call.id = id
