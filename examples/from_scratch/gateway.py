@@ -13,9 +13,9 @@ Steps:
 Covered: tool calls, errors in a body with status 200, calls without an id, arguments that are not
 text, and streams that break, contain an error or end too early.
 
-Not covered: the formats of Anthropic and Gemini, images, token usage, prices, the waiting time that
-a server demands, other models after a failure, limits on concurrent requests, retries of streams,
-calls with the same id, and recordings.
+Not covered: the formats of Anthropic and Gemini, images, thinking, refusals, token usage, prices,
+the waiting time that a server demands, other models after a failure, limits on concurrent requests,
+retries of streams, several calls at one index or with one id, and recordings.
 
 The complete stage: ../../stage0_gateway/gateway.py, with wire/ (steps 1 and 2), http/ (step 3),
 retry.py (step 4) and streaming/ (step 5).
@@ -87,7 +87,7 @@ def decode(body: Any) -> Reply:
             message["tool_calls"] = [decode_call(call, at) for at, call in enumerate(calls)]
         reason = choice.get("finish_reason") or "stop"
     except MALFORMED:  # some servers report an error with status 200; it has no choices
-        raise ModelError(f"The answer is not a chat completion: {str(body)[:200]}") from None
+        raise ModelError(f"The answer is not a chat completion: {body}") from None
     return Reply(message, FINISH_REASONS.get(reason, reason))
 
 
@@ -99,6 +99,18 @@ def decode_call(call: dict[str, Any], position: int) -> dict[str, Any]:
     return {"id": call.get("id") or f"call_{position}", "type": "function", "function": function}
 
 
+# ---- Step 3: Post
+
+
+async def check_status(response: httpx.Response) -> None:
+    """Raise an error if the server refused the request."""
+    if not response.is_success:
+        await response.aread()
+        may_pass = response.status_code in (408, 429) or response.status_code >= 500
+        error = TemporaryError if may_pass else ModelError
+        raise error(f"HTTP {response.status_code}: {response.text[:200]}")
+
+
 @dataclass
 class Gateway:
     """The connection to one model.
@@ -106,14 +118,12 @@ class Gateway:
     Attributes:
         client: The connections to the server, with its address and the API key.
         model: The name of the model.
-        wait: The seconds before the second attempt; they double with each attempt.
+        wait: The seconds before the second attempt; before the third one, they double.
     """
 
     client: httpx.AsyncClient
     model: str
     wait: float = 1.0
-
-    # ---- Step 3: Post
 
     async def post(self, body: dict[str, Any]) -> Reply:
         """Send one request, and return its reply."""
@@ -129,11 +139,11 @@ class Gateway:
     async def chat(self, messages: Sequence[Message], tools: Sequence[Any] = ()) -> Reply:
         """Return the reply to messages, after three attempts at most."""
         body = encode(self.model, messages, tools)
-        for attempt in range(2):
+        for wait in (self.wait, 2 * self.wait):
             try:
                 return await self.post(body)
             except TemporaryError:
-                await asyncio.sleep(self.wait * 2**attempt)
+                await asyncio.sleep(wait)
         return await self.post(body)
 
     # ---- Step 5: Stream
@@ -141,33 +151,24 @@ class Gateway:
     async def stream(self, messages: Sequence[Message], tools: Sequence[Any] = ()) -> Stream:
         """Yield pieces of text while they arrive, and at the end the whole `Reply`."""
         body = encode(self.model, messages, tools) | {"stream": True}
-        message: Message = {"content": "", "tool_calls": []}
-        reason = None
+        content, calls, reason = "", dict[int, Any](), None
         try:
             async with self.client.stream("POST", "chat/completions", json=body) as response:
                 await check_status(response)
                 async for choice in choices(response):
                     delta = choice.get("delta") or {}
                     if text := delta.get("content"):
-                        message["content"] += text
+                        content += text
                         yield text
                     for piece in delta.get("tool_calls") or []:
-                        add_piece(message["tool_calls"], piece)
+                        add_piece(calls, piece)
                     reason = choice.get("finish_reason") or reason
         except (httpx.TransportError, *MALFORMED) as error:
             raise ModelError(f"The stream is broken: {error!r}") from error
         if reason is None:  # without this check, half a reply would count as a reply
             raise ModelError("The stream ended before the reply was complete.")
+        message = {"content": content, "tool_calls": list(calls.values())}
         yield decode({"choices": [{"message": message, "finish_reason": reason}]})
-
-
-async def check_status(response: httpx.Response) -> None:
-    """Raise an error if the server refused the request."""
-    if not response.is_success:
-        await response.aread()
-        may_pass = response.status_code in (408, 429) or response.status_code >= 500
-        error = TemporaryError if may_pass else ModelError
-        raise error(f"HTTP {response.status_code}: {response.text[:200]}")
 
 
 async def choices(response: httpx.Response) -> AsyncIterator[dict[str, Any]]:
@@ -180,15 +181,15 @@ async def choices(response: httpx.Response) -> AsyncIterator[dict[str, Any]]:
             if line.startswith("data:") and data != "[DONE]":
                 chunk = json.loads(data)
                 if "choices" not in chunk:
-                    raise ModelError(f"The stream contains an error: {data[:200]}")
+                    raise ModelError(f"The stream contains an error: {data}")
                 for choice in chunk["choices"]:
                     yield choice
 
 
-def add_piece(calls: list[Any], piece: dict[str, Any]) -> None:
-    """Add a piece of a tool call: the first one has the id and the name."""
-    if piece.get("index", len(calls)) >= len(calls):
-        calls.append({"id": piece.get("id"), "function": {"arguments": ""}})
-    call, new = calls[piece.get("index", -1)]["function"], piece.get("function") or {}
-    call["name"] = call.get("name") or new.get("name")
+def add_piece(calls: dict[int, Any], piece: dict[str, Any]) -> None:
+    """Add a piece to the call at its index: arguments grow; some servers repeat id and name."""
+    empty = {"id": piece.get("id"), "function": {"name": "", "arguments": ""}}
+    call = calls.setdefault(piece.get("index", len(calls)), empty)["function"]
+    new = piece.get("function") or {}
+    call["name"] = call["name"] or new.get("name")
     call["arguments"] += new.get("arguments") or ""

@@ -162,6 +162,16 @@ async def test_the_pieces_of_two_calls_are_combined():
     ]
 
 
+async def test_the_index_of_a_call_is_a_name_and_not_a_position():
+    first = {"index": 1, "id": "a", "function": {"name": "f", "arguments": "{"}}
+    second = {"index": 1, "id": "a", "function": {"name": "f", "arguments": "}"}}
+    gateway, _ = server(sse(delta(tool_calls=[first]), delta("stop", tool_calls=[second])))
+    (reply,) = await collected(gateway)
+    assert [call["function"] for call in reply.message["tool_calls"]] == [
+        {"name": "f", "arguments": "{}"}
+    ]
+
+
 async def test_a_line_separator_of_unicode_does_not_end_a_line():
     gateway, _ = server(sse(delta(content="a\u2028b"), delta("stop")))
     assert (await collected(gateway))[0] == "a\u2028b"
