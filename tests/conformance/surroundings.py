@@ -178,8 +178,9 @@ class Server:
                 line.lower().split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line
             )
             body = await reader.readexactly(int(headers.get("content-length", 0)))
-            path = head.split(" ")[1]
-            self.requests.append({"path": path, "body": json.loads(body or b"null")})
+            method, path, _ = head.split(" ", 2)
+            request = {"method": method, "path": path, "body": json.loads(body or b"null")}
+            self.requests.append(request)
             await self._answer(writer)
         except (ConnectionError, asyncio.IncompleteReadError):
             pass  # the client has closed the connection

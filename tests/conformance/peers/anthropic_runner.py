@@ -25,6 +25,7 @@ async def answer(
             max_tokens=1024,
             tools=[beta_async_tool(coroutine(function_of(tool, run))) for tool in tools],
             messages=[{"role": "user", "content": question}],
+            thread=False,  # a thread would keep the conversation on the server
         )
         message = await runner.until_done()
         text = "".join(block.text for block in message.content if block.type == "text")

@@ -76,6 +76,9 @@ def decode(body: Any) -> Reply:
     ...
 
 
+# ---- Step 3: Post
+
+
 @dataclass
 class Gateway:
     """The connection to one model.
@@ -83,14 +86,12 @@ class Gateway:
     Attributes:
         client: The connections to the server, with its address and the API key.
         model: The name of the model.
-        wait: The seconds before the second attempt; they double with each attempt.
+        wait: The seconds before the second attempt; before the third one, they double.
     """
 
     client: httpx.AsyncClient
     model: str
     wait: float = 1.0
-
-    # ---- Step 3: Post
 
     async def post(self, body: dict[str, Any]) -> Reply:
         """Send one request to `chat/completions`, and return its reply.
