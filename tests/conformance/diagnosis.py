@@ -28,6 +28,9 @@ MOST = 3
 SIMILAR = 0.5
 """A mistake with this similarity is named."""
 
+INCLUDED = 0.8
+"""A mistake is also named if the file has such a part of its failures, and many others."""
+
 
 @dataclass(frozen=True)
 class Mistake:
@@ -50,10 +53,17 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Match:
-    """A mistake, and how similar the failures are: 1 means that they are the same."""
+    """A mistake that matches the failures of a file.
+
+    Attributes:
+        mistake: The mistake.
+        similarity: How similar the failures are; 1 means that they are the same.
+        included: The part of the mistake's failures that the file has.
+    """
 
     mistake: Mistake
     similarity: float
+    included: float
 
 
 def mistake_files(stage: str) -> list[Path]:
@@ -117,13 +127,8 @@ def diagnose(verdicts: Sequence[Verdict], mistakes: Sequence[Mistake]) -> list[M
     candidates = list(mistakes)
     unexplained = failed
     while candidates and len(found) < MOST:
-        match = max(
-            (
-                Match(each, similarity(each, graded, failed, unexplained, weights))
-                for each in candidates
-            ),
-            key=lambda match: match.similarity,
-        )
+        matches = [match_of(each, graded, failed, unexplained, weights) for each in candidates]
+        match = max(matches, key=lambda match: match.similarity)
         if match.similarity == 0:
             break
         found.append(match)
@@ -142,34 +147,37 @@ def weights_of(cases: Iterable[Case], mistakes: Sequence[Mistake]) -> dict[str, 
     return weights
 
 
-def similarity(
+def match_of(
     mistake: Mistake,
     graded: Set[str],
     failed: Set[str],
     unexplained: Set[str],
     weights: dict[str, float],
-) -> float:
-    """Compare the failures of a file with those of a mistake; the value is between 0 and 1."""
+) -> Match:
+    """Compare the failures of a file with those of a mistake."""
 
     def weight(ids: Set[str]) -> float:
         return sum(weights[id] for id in ids)
 
     expected = mistake.failed & graded
-    shared = weight(expected & unexplained)
+    new = weight(expected & unexplained)
+    common = weight(expected & failed)
     others = OTHER_FAILURES * weight(unexplained - expected)
-    missing = weight(expected - failed)
-    return shared / (weight(expected & failed) + missing + others) if shared else 0.0
+    if new == 0:
+        return Match(mistake, 0.0, 0.0)
+    return Match(mistake, new / (weight(expected) + others), common / weight(expected))
 
 
 def sentences(matches: Sequence[Match]) -> list[str]:
     """The diagnosis in words: the best match, and a second one that explains other failures."""
     found: list[str] = []
     for match in matches[:2]:
+        mistake = match.mistake
+        does = mistake.does[0].lower() + mistake.does[1:].rstrip(".")
+        text = f"a file that {does} (mistake `{mistake.name}`, case {mistake.caught_by})."
         if match.similarity >= SIMILAR:
-            mistake = match.mistake
-            does = mistake.does[0].lower() + mistake.does[1:].rstrip(".")
-            subject = "Others match" if found else "These failures match"
-            found.append(
-                f"{subject} a file that {does} (mistake `{mistake.name}`, case {mistake.caught_by})."
-            )
+            found.append(("Others match " if found else "These failures match ") + text)
+        elif match.included >= INCLUDED:
+            subject = "Others include those of " if found else "These failures include those of "
+            found.append(subject + text)
     return found
