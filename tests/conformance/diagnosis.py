@@ -5,9 +5,8 @@
 
 import ast
 import json
-import math
 import re
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -122,12 +121,11 @@ def diagnose(verdicts: Sequence[Verdict], mistakes: Sequence[Mistake]) -> list[M
     """
     graded = {each.case.id for each in verdicts if each.status in ("passed", "failed")}
     failed = {each.case.id for each in verdicts if each.status == "failed"}
-    weights = weights_of([each.case for each in verdicts], mistakes)
     found: list[Match] = []
     candidates = list(mistakes)
     unexplained = failed
     while candidates and len(found) < MOST:
-        matches = [match_of(each, graded, failed, unexplained, weights) for each in candidates]
+        matches = [match_of(each, graded, failed, unexplained) for each in candidates]
         match = max(matches, key=lambda match: match.similarity)
         if match.similarity == 0:
             break
@@ -137,35 +135,14 @@ def diagnose(verdicts: Sequence[Verdict], mistakes: Sequence[Mistake]) -> list[M
     return found
 
 
-def weights_of(cases: Iterable[Case], mistakes: Sequence[Mistake]) -> dict[str, float]:
-    """The weight of each case: higher for a MUST, and for a case that few mistakes fail."""
-    weights = {}
-    for case in cases:
-        often = sum(case.id in mistake.failed for mistake in mistakes)
-        rare = math.log((len(mistakes) + 2) / (often + 1))
-        weights[case.id] = rare * (1.0 if case.level == "MUST" else 0.5)
-    return weights
-
-
-def match_of(
-    mistake: Mistake,
-    graded: Set[str],
-    failed: Set[str],
-    unexplained: Set[str],
-    weights: dict[str, float],
-) -> Match:
+def match_of(mistake: Mistake, graded: Set[str], failed: Set[str], unexplained: Set[str]) -> Match:
     """Compare the failures of a file with those of a mistake."""
-
-    def weight(ids: Set[str]) -> float:
-        return sum(weights[id] for id in ids)
-
     expected = mistake.failed & graded
-    new = weight(expected & unexplained)
-    common = weight(expected & failed)
-    others = OTHER_FAILURES * weight(unexplained - expected)
-    if new == 0:
+    if not expected & unexplained:
         return Match(mistake, 0.0, 0.0)
-    return Match(mistake, new / (weight(expected) + others), common / weight(expected))
+    others = OTHER_FAILURES * len(unexplained - expected)
+    similarity = len(expected & unexplained) / (len(expected) + others)
+    return Match(mistake, similarity, len(expected & failed) / len(expected))
 
 
 def sentences(matches: Sequence[Match]) -> list[str]:
