@@ -9,7 +9,6 @@ import re
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tests.conformance.case import STAGES, Case, load_cases
 from tests.conformance.course import load_course_file
@@ -95,14 +94,16 @@ def failed_cases(path: Path, cases: Sequence[Case]) -> list[str]:
 
 def patterns() -> str:
     """Return the text of patterns.json."""
-    found: dict[str, Any] = {}
+    stages = []
     for stage in STAGES:
         cases = [case for case in load_cases(stage) if case.step != "complete"]
-        found[stage] = {
-            path.stem: {**read_mistake(path), "failed": failed_cases(path, cases)}
+        rows = [
+            f"  {json.dumps(path.stem)}: {json.dumps(row, ensure_ascii=False)}"  # one line each
             for path in mistake_files(stage)
-        }
-    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+            for row in [{**read_mistake(path), "failed": failed_cases(path, cases)}]
+        ]
+        stages.append(f"{json.dumps(stage)}: {{\n" + ",\n".join(rows) + "\n}")
+    return "{\n" + ",\n".join(stages) + "\n}\n"
 
 
 def load_mistakes(stage: str) -> list[Mistake]:
