@@ -115,7 +115,8 @@ def graded(options: Options) -> int:
     for line in report.lines(found, sentences(matches)):
         print(line)
     if len(found) < len(cases):
-        print(f"The other {len(cases) - len(found)} cases were not run, because these do not end.")
+        rest = len(cases) - len(found)
+        print(f"{rest} cases were not run, because {MOST_ENDLESS} cases did not end.")
     return int(any(each.is_defect for each in found))
 
 

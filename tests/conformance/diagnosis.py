@@ -5,12 +5,10 @@
 
 import ast
 import json
-import math
 import re
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tests.conformance.case import STAGES, Case, load_cases
 from tests.conformance.course import load_course_file
@@ -27,6 +25,9 @@ MOST = 3
 
 SIMILAR = 0.5
 """A mistake with this similarity is named."""
+
+INCLUDED = 0.8
+"""A mistake is also named if the file has such a part of its failures, and many others."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,17 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Match:
-    """A mistake, and how similar the failures are: 1 means that they are the same."""
+    """A mistake that matches the failures of a file.
+
+    Attributes:
+        mistake: The mistake.
+        similarity: How similar the failures are; 1 means that they are the same.
+        included: The part of the mistake's failures that the file has.
+    """
 
     mistake: Mistake
     similarity: float
+    included: float
 
 
 def mistake_files(stage: str) -> list[Path]:
@@ -86,14 +94,16 @@ def failed_cases(path: Path, cases: Sequence[Case]) -> list[str]:
 
 def patterns() -> str:
     """Return the text of patterns.json."""
-    found: dict[str, Any] = {}
+    stages = []
     for stage in STAGES:
         cases = [case for case in load_cases(stage) if case.step != "complete"]
-        found[stage] = {
-            path.stem: {**read_mistake(path), "failed": failed_cases(path, cases)}
+        rows = [
+            f"  {json.dumps(path.stem)}: {json.dumps(row, ensure_ascii=False)}"  # one line each
             for path in mistake_files(stage)
-        }
-    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+            for row in [{**read_mistake(path), "failed": failed_cases(path, cases)}]
+        ]
+        stages.append(f"{json.dumps(stage)}: {{\n" + ",\n".join(rows) + "\n}")
+    return "{\n" + ",\n".join(stages) + "\n}\n"
 
 
 def load_mistakes(stage: str) -> list[Mistake]:
@@ -112,18 +122,12 @@ def diagnose(verdicts: Sequence[Verdict], mistakes: Sequence[Mistake]) -> list[M
     """
     graded = {each.case.id for each in verdicts if each.status in ("passed", "failed")}
     failed = {each.case.id for each in verdicts if each.status == "failed"}
-    weights = weights_of([each.case for each in verdicts], mistakes)
     found: list[Match] = []
     candidates = list(mistakes)
     unexplained = failed
     while candidates and len(found) < MOST:
-        match = max(
-            (
-                Match(each, similarity(each, graded, failed, unexplained, weights))
-                for each in candidates
-            ),
-            key=lambda match: match.similarity,
-        )
+        matches = [match_of(each, graded, failed, unexplained) for each in candidates]
+        match = max(matches, key=lambda match: match.similarity)
         if match.similarity == 0:
             break
         found.append(match)
@@ -132,44 +136,26 @@ def diagnose(verdicts: Sequence[Verdict], mistakes: Sequence[Mistake]) -> list[M
     return found
 
 
-def weights_of(cases: Iterable[Case], mistakes: Sequence[Mistake]) -> dict[str, float]:
-    """The weight of each case: higher for a MUST, and for a case that few mistakes fail."""
-    weights = {}
-    for case in cases:
-        often = sum(case.id in mistake.failed for mistake in mistakes)
-        rare = math.log((len(mistakes) + 2) / (often + 1))
-        weights[case.id] = rare * (1.0 if case.level == "MUST" else 0.5)
-    return weights
-
-
-def similarity(
-    mistake: Mistake,
-    graded: Set[str],
-    failed: Set[str],
-    unexplained: Set[str],
-    weights: dict[str, float],
-) -> float:
-    """Compare the failures of a file with those of a mistake; the value is between 0 and 1."""
-
-    def weight(ids: Set[str]) -> float:
-        return sum(weights[id] for id in ids)
-
+def match_of(mistake: Mistake, graded: Set[str], failed: Set[str], unexplained: Set[str]) -> Match:
+    """Compare the failures of a file with those of a mistake."""
     expected = mistake.failed & graded
-    shared = weight(expected & unexplained)
-    others = OTHER_FAILURES * weight(unexplained - expected)
-    missing = weight(expected - failed)
-    return shared / (weight(expected & failed) + missing + others) if shared else 0.0
+    if not expected & unexplained:
+        return Match(mistake, 0.0, 0.0)
+    others = OTHER_FAILURES * len(unexplained - expected)
+    similarity = len(expected & unexplained) / (len(expected) + others)
+    return Match(mistake, similarity, len(expected & failed) / len(expected))
 
 
 def sentences(matches: Sequence[Match]) -> list[str]:
     """The diagnosis in words: the best match, and a second one that explains other failures."""
     found: list[str] = []
     for match in matches[:2]:
+        mistake = match.mistake
+        does = mistake.does[0].lower() + mistake.does[1:].rstrip(".")
+        text = f"a file that {does} (mistake `{mistake.name}`, case {mistake.caught_by})."
         if match.similarity >= SIMILAR:
-            mistake = match.mistake
-            does = mistake.does[0].lower() + mistake.does[1:].rstrip(".")
-            subject = "Others match" if found else "These failures match"
-            found.append(
-                f"{subject} a file that {does} (mistake `{mistake.name}`, case {mistake.caught_by})."
-            )
+            found.append(("Others match " if found else "These failures match ") + text)
+        elif match.included >= INCLUDED:
+            subject = "Others include those of " if found else "These failures include those of "
+            found.append(subject + text)
     return found

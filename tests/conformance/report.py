@@ -57,7 +57,8 @@ class Report:
             yield from others(first, failed)
             for sentence in diagnosis:
                 yield from textwrap.wrap(sentence, 98, break_on_hyphens=False)
-        elif open_steps := [step for step in steps if step in self.unwritten]:
+            return
+        if open_steps := [step for step in steps if step in self.unwritten]:
             yield from self.next_step(open_steps[0], verdicts)
         else:
             yield self.painted("Every MUST case passed.", GOOD)

@@ -176,6 +176,10 @@ def test_a_should_case_is_recommended_and_an_info_case_is_not_mentioned():
     assert "Rule 2" not in printed
 
 
+def test_recommendations_follow_when_every_must_case_passes():
+    assert "Recommended" not in lines(verdict(1, level="SHOULD"), verdict(2))
+
+
 def test_colors_add_nothing_but_colors():
     failed = verdict(failures=["why"])
     plain, colored = lines(failed), lines(failed, color=True)

@@ -192,6 +192,17 @@ def test_a_file_without_failures_has_no_diagnosis(stage):
     assert diagnose(verdicts_with(stage, set()), load_mistakes(stage)) == []
 
 
+def test_a_file_with_half_of_the_mistakes_has_the_mistakes_that_are_named():
+    for stage in STAGES:
+        mistakes = load_mistakes(stage)
+        made = mistakes[::2]
+        failed = set().union(*(mistake.failed for mistake in made))
+        if failed:
+            matches = diagnose(verdicts_with(stage, failed), mistakes)
+            assert {*names(matches)[:2]} <= {mistake.name for mistake in made}
+            assert len(sentences(matches)) == 2
+
+
 def test_the_sentence_names_the_mistake_and_its_case():
     for stage in STAGES:
         for mistake in load_mistakes(stage)[:1]:

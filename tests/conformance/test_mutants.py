@@ -1,5 +1,6 @@
 """The mutants of the finished files; `make mutants` grades all of them."""
 
+import itertools
 import json
 
 import pytest
@@ -56,6 +57,6 @@ def test_cosmic_ray_makes_mutants_of_a_finished_file():
     pytest.importorskip("cosmic_ray", reason="it is part of the extra [dev]")
     from tests.conformance.mutants import mutants
 
-    found = list(mutants("stage1"))
-    assert len(found) > 50
+    found = list(itertools.islice(mutants("stage1"), 30))
+    assert len(found) == 30
     assert len({mutant.text for mutant in found}) == len(found)
