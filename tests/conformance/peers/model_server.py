@@ -75,7 +75,7 @@ async def model_server(ask: Ask) -> AsyncIterator[tuple[str, list[dict[str, Any]
 
 def from_openai(body: Any) -> tuple[list[Any], list[Any]]:
     """The messages and the tools of a request."""
-    return body["messages"], [tool.get("function", tool) for tool in body.get("tools", [])]
+    return body["messages"], [tool.get("function", tool) for tool in body.get("tools") or []]
 
 
 def to_openai(reply: dict[str, Any]) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def from_anthropic(body: Any) -> tuple[list[Any], list[Any]]:
             "description": tool.get("description", ""),
             "parameters": tool["input_schema"],
         }
-        for tool in body.get("tools", [])
+        for tool in body.get("tools") or []
     ]
     return messages, tools
 
