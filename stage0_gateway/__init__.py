@@ -52,6 +52,7 @@ from stage0_gateway.events import ResponseEvent as ResponseEvent
 from stage0_gateway.events import RetryEvent as RetryEvent
 from stage0_gateway.events import WarningEvent as WarningEvent
 from stage0_gateway.gateway import Gateway as Gateway
+from stage0_gateway.http.redaction import redact as redact
 from stage0_gateway.http.response import Timeouts as Timeouts
 from stage0_gateway.messages import Message as Message
 from stage0_gateway.messages import Role as Role

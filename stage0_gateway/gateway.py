@@ -144,6 +144,11 @@ class Gateway:
         """Whether the provider's own server supports structured output in requests with tools."""
         return not self._base_url and self._endpoints[0].provider in ("openai", "anthropic")
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The keys of this gateway, with a hidden repr, for programs that remove them from logs."""
+        return tuple(Secret(each) for one in self._endpoints for each in one.secrets)
+
     async def chat(
         self, messages: Iterable[Message | Mapping[str, Any]], **options: Unpack[ChatOptions]
     ) -> ChatResponse:
