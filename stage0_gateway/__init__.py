@@ -58,6 +58,7 @@ from stage0_gateway.messages import Message as Message
 from stage0_gateway.messages import Role as Role
 from stage0_gateway.messages import as_message as as_message
 from stage0_gateway.offline.model import OfflineModel as OfflineModel
+from stage0_gateway.offline.model import offline_server as offline_server
 from stage0_gateway.offline.scripted import ScriptedModel as ScriptedModel
 from stage0_gateway.offline.scripted import ScriptError as ScriptError
 from stage0_gateway.parts import Citation as Citation

@@ -48,7 +48,7 @@ class LiveOutput:
         match event:
             case ReplyStreamed(stream=stream):
                 self._text, self._next_parse = "", 0
-                stream.on("text", lambda piece: self._on_text(piece.text))
+                stream.on("text", lambda event: self._on_text(event.delta))
             case ToolCalled(call=call):
                 self._end_line()
                 self._terminal.note(f"→ {call.name} {shortened(call.arguments)}", "cyan")

@@ -306,7 +306,7 @@ def _call(call: RunCall, offset: float) -> dict[str, Any]:
         "name": call.name,
         "effect": call.effect,
         "arguments": call.arguments,
-        "start": offset + (result.started if result else call.at),
+        "start": offset + call.at,
         "approval": "; ".join(
             " ".join(filter(None, (each.about, each.verdict, each.reason)))
             for each in call.approvals
@@ -327,7 +327,7 @@ def _call(call: RunCall, offset: float) -> dict[str, Any]:
             "output": result.message.text,
             "is_error": result.is_error,
             "error": result.error_kind,
-            "issues": [" ".join((each.path, each.message)) for each in result.issues],
+            "issues": [" ".join((each.path, each.message)) for each in getattr(result, "issues", ())],
             "details": plain_data(result.details),
             "variable": result.variable,
         }
