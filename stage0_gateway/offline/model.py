@@ -14,7 +14,7 @@ import httpx
 from stage0_gateway.server.in_process import as_response
 
 if TYPE_CHECKING:
-    from socketserver import BaseServer
+    from socketserver import ThreadingTCPServer
 
 NOTICE = (
     "NOTICE: these answers come from rules, not from a language model. To connect a real one, set "
@@ -52,7 +52,7 @@ class OfflineModel(httpx.AsyncBaseTransport):
 
 def offline_server(
     host: str = "127.0.0.1", port: int = 0, *, faults: str | Iterable[str | None] = ()
-) -> "BaseServer":
+) -> "ThreadingTCPServer":
     """Open a port for the rule-based model; `serve_forever()` of the server answers requests.
 
     Args:
@@ -67,3 +67,10 @@ def offline_server(
     from stage0_gateway.offline.local_server import make_server  # few programs need a server
 
     return make_server(host, port, faults=faults)
+
+
+def offline_faults() -> dict[str, str]:
+    """Return the faults of the rule-based model: their names and what they do."""
+    from stage0_gateway.offline.faults import FAULTS
+
+    return {name: fault.description for name, fault in FAULTS.items()}

@@ -16,6 +16,7 @@ from stage3_tools.dialects.prompt import PromptDialect
 from stage3_tools.loop import run_tool_loop
 from stage3_tools.options import ToolLoopDeps
 from stage3_tools.result import ToolLoopResult
+from stage3_tools.trace.run_file import RunFile
 
 
 def run(options: argparse.Namespace, terminal: Terminal) -> int:
@@ -32,9 +33,7 @@ def run(options: argparse.Namespace, terminal: Terminal) -> int:
     return 0 if result.status == "completed" else 1
 
 
-async def _answer(
-    question: str, options: argparse.Namespace, terminal: Terminal
-) -> ToolLoopResult:
+async def _answer(question: str, options: argparse.Namespace, terminal: Terminal) -> ToolLoopResult:
     live = LiveOutput(terminal, is_native=options.native)
     async with Gateway.from_env(options.model) as gateway, ContextEngine() as engine:
         stream = None if terminal.as_json else gateway.stream
@@ -54,6 +53,7 @@ def loop_options(options: argparse.Namespace, terminal: Terminal) -> Any:
     return {
         "dialect": NativeDialect() if options.native else PromptDialect(),
         "approve": approver(terminal, ask_all=options.approve),
+        "trace": RunFile(options.trace) if options.trace else None,
     }
 
 

@@ -55,14 +55,14 @@ async def model_checks(model: str | None) -> tuple[bool, list[tuple[str, str]]]:
         return False, [("model", str(error))]
     async with gateway:
         rows = [("model", str(gateway.model))]
-        error = await _failure(gateway)
-        rows.append(("reachable", error or "yes"))
-        if error is None:
+        failure = await _failure(gateway)
+        rows.append(("reachable", failure or "yes"))
+        if failure is None:
             rows.append(("native tool calls", await _native_calls(gateway)))
             schema = await _failure(gateway, response_schema=_CITY)
             accepted = "yes" if gateway.supports_schema and schema is None else schema
             rows.append(("structured output", accepted or "not offered by this server"))
-    return error is None, rows
+    return failure is None, rows
 
 
 async def _failure(gateway: Gateway, **keywords: Any) -> str | None:

@@ -13,12 +13,12 @@ import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from stage0_gateway import ConfigurationError, GatewayError
+from stage0_gateway import ConfigurationError, GatewayError, offline_faults
 from stage1_context import ContextError
 from stage3_tools.cli.terminal import Terminal
 from stage3_tools.cli.tool_file import ToolFileError
-from stage3_tools.trace.reader import RunFileError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ToolFileError, ConfigurationError) as error:
         terminal.error(str(error))
         return 2
-    except (GatewayError, ContextError, RunFileError, OSError) as error:
+    except (GatewayError, ContextError, ValueError, OSError) as error:
         terminal.error(str(error))
         return 1
     except KeyboardInterrupt:
@@ -57,12 +57,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-Commands = "argparse._SubParsersAction[argparse.ArgumentParser]"
-
-
-def _add_command(commands: Commands, name: str, run: str, text: str) -> argparse.ArgumentParser:
+def _add_command(commands: Any, name: str, run: str, text: str) -> argparse.ArgumentParser:
     """Add a command; `run` is its module, with ":function" if that is not `run`."""
-    parser = commands.add_parser(name, help=text, description=text)
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
     parser.set_defaults(run=run)
     return parser
 
@@ -83,14 +80,14 @@ def _add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON, for scripts")
 
 
-def _add_ask(commands: Commands) -> None:
+def _add_ask(commands: Any) -> None:
     parser = _add_command(commands, "ask", "ask", "Answer one question.")
     parser.add_argument("question", help="the question; - reads it from stdin")
     _add_model_options(parser)
     _add_json(parser)
 
 
-def _add_chat(commands: Commands) -> None:
+def _add_chat(commands: Any) -> None:
     parser = _add_command(commands, "chat", "chat", "Talk with a model; SQLite keeps the session.")
     parser.add_argument(
         "-c",
@@ -102,7 +99,7 @@ def _add_chat(commands: Commands) -> None:
     _add_model_options(parser)
 
 
-def _add_tools(commands: Commands) -> None:
+def _add_tools(commands: Any) -> None:
     for name, function, text in (
         ("tools", "list_tools", "Print what the model sees of the tools in a file."),
         ("check", "check", "Report missing descriptions, ambiguous names, rejected schemas."),
@@ -112,16 +109,23 @@ def _add_tools(commands: Commands) -> None:
         _add_json(parser)
 
 
-def _add_run_files(commands: Commands) -> None:
+def _add_run_files(commands: Any) -> None:
     parser = _add_command(commands, "inspect", "inspect", "Show a run file as an HTML page.")
     parser.add_argument("file", type=Path, help="a run file")
-    parser.add_argument("-o", "--output", type=Path, help="default: the name of the file with .html")
+    parser.add_argument(
+        "-o", "--output", type=Path, help="default: the name of the file with .html"
+    )
     parser.add_argument("--serve", action="store_true", help="follow a growing file in a browser")
     parser.add_argument("--port", type=int, default=0, help="the port of --serve; default: any")
     _add_json(parser)
+    parser = _add_command(commands, "export", "export", "Convert a run for another program.")
+    parser.add_argument("file", type=Path, help="a run file")
+    parser.add_argument("--to", choices=("atif", "otel"), required=True, help="the format")
+    parser.add_argument("--run", dest="run_id", help="the id of a run; default: the newest")
+    parser.add_argument("-o", "--output", type=Path, help="default: stdout")
 
 
-def _add_others(commands: Commands) -> None:
+def _add_others(commands: Any) -> None:
     parser = _add_command(commands, "sessions", "sessions", "List the conversations of `chat`.")
     parser.add_argument("session", nargs="?", help="print this session")
     _add_json(parser)
@@ -129,6 +133,9 @@ def _add_others(commands: Commands) -> None:
     parser.add_argument("--model", help="provider:name; default: LLM_MODEL, or offline:teacher")
     _add_json(parser)
     parser = _add_command(commands, "serve", "serve", "Serve the rule-based model over HTTP.")
+    faults = (f"  {name:21}  {text}" for name, text in offline_faults().items())
+    parser.epilog = "\n".join(["faults:", *faults])
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--host", default="127.0.0.1", help="default: this machine only")
     parser.add_argument("--port", default=8099, type=int, help="default: 8099; 0: a free one")
     parser.add_argument("--faults", default="", help="the faults of the first replies, in order")

@@ -25,7 +25,7 @@ def run(options: argparse.Namespace, terminal: Terminal) -> int:
     # Shells ignore Ctrl-C for programs in the background; SIGTERM stops the server as well.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with server:
-        url = f"http://{options.host}:{server.server_address[1]}/v1"
+        url = f"http://{options.host}:{server.socket.getsockname()[1]}/v1"
         try:
             print(
                 f"Listening on {url} - answers come from rules, not from a language model. "

@@ -25,7 +25,9 @@ async def _list(terminal: Terminal) -> None:
     if terminal.as_json:
         terminal.json(found)
     else:
-        terminal.table(("session", "last written (UTC)", "question"), [f.values() for f in found])
+        terminal.table(
+            ("session", "last written (UTC)", "question"), [[*each.values()] for each in found]
+        )
 
 
 async def _show(session_id: str, terminal: Terminal) -> None:

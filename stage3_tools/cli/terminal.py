@@ -1,7 +1,7 @@
 """`Terminal`: output for people, or JSON for scripts.
 
-With the extra `[cli]` and a terminal, `rich` shows colors, tables and Markdown. Otherwise the output
-is plain text. Replies and tables go to stdout; notes, calls and errors go to stderr, so a reply can
+With the extra `[cli]` and a terminal, `rich` shows colors, tables and Markdown. Otherwise the
+output is plain text. Replies and tables go to stdout; notes, calls and errors go to stderr, so a reply can
 be piped.
 """
 
@@ -100,7 +100,9 @@ def _console(stderr: bool) -> Any:
 def printable(text: str) -> str:
     """Replace control characters, with which a model or a tool could change the terminal."""
     text = text.encode("utf-8", "replace").decode()
-    return "".join(each if each in "\n\t" or each.isprintable() else _visible(each) for each in text)
+    return "".join(
+        each if each in "\n\t" or each.isprintable() else _visible(each) for each in text
+    )
 
 
 def _visible(character: str) -> str:

@@ -1,7 +1,7 @@
 """The tools of a Python file, for the commands with `--tools`.
 
-Importing a file runs it. A file contains `Tool`s, functions with `@tool`, or a `ToolRegistry`; if it
-has none of these, each public function of the file is a tool.
+Importing a file runs it. A file contains `Tool`s, functions with `@tool`, or a `ToolRegistry`. If
+it has none of these, each public function of the file is a tool.
 """
 
 import importlib.util

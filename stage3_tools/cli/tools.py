@@ -89,11 +89,8 @@ def _schema_problems(schema: Any, at: str = "", *, is_root: bool = True) -> Iter
     if not isinstance(schema, dict):
         return
     if is_root:
-        for keyword in ("oneOf", "anyOf", "allOf", "enum", "not"):
-            if keyword in schema:
-                yield f"{keyword} at the root of the schema: OpenAI and Anthropic reject it."
-        if schema.get("type", "object") != "object":
-            yield "The root of the schema must have the type object."
+        for keyword in {"oneOf", "anyOf", "allOf", "enum", "not"} & schema.keys():
+            yield f"{keyword} at the root of the schema: OpenAI and Anthropic reject it."
     elif "description" not in schema and "$ref" not in schema:
         yield f"The parameter {at} has no description."
     if "$ref" in schema and not str(schema["$ref"]).startswith("#"):

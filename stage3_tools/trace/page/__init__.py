@@ -5,6 +5,6 @@ Modules:
     html    the page: the data, the style sheet and the script in one text
     server  the page of a growing file, on the loopback interface
 
-`page.html`, `page.css` and `page.js` are plain files without a framework. The script shows all texts
-of users, models and tools as text, never as HTML.
+`page.html`, `page.css` and `page.js` are plain files without a framework. The script shows all
+texts of users, models and tools as text, never as HTML.
 """

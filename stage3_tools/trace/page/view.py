@@ -311,7 +311,9 @@ def _call(call: RunCall, offset: float) -> dict[str, Any]:
             " ".join(filter(None, (each.about, each.verdict, each.reason)))
             for each in call.approvals
         ),
-        "retries": [f"attempt {each.attempt}: {each.kind}: {each.message}" for each in call.retries],
+        "retries": [
+            f"attempt {each.attempt}: {each.kind}: {each.message}" for each in call.retries
+        ],
         "progress": [plain_data(each.value) for each in call.progress],
         "is_error": False,
     }
@@ -327,7 +329,9 @@ def _call(call: RunCall, offset: float) -> dict[str, Any]:
             "output": result.message.text,
             "is_error": result.is_error,
             "error": result.error_kind,
-            "issues": [" ".join((each.path, each.message)) for each in getattr(result, "issues", ())],
+            "issues": [
+                " ".join((each.path, each.message)) for each in getattr(result, "issues", ())
+            ],
             "details": plain_data(result.details),
             "variable": result.variable,
         }
