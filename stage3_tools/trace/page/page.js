@@ -394,7 +394,9 @@ function toggleTheme() {
 function step(by) {
   let next = selected + by;
   while (found && data.turns[next] && !found[next]) next += Math.sign(by);
-  if (data.turns[next]) location.hash = `#turn-${next + 1}`;
+  if (!data.turns[next]) return;
+  selected = next; // now, because the next key may come before the event of the link
+  location.hash = `#turn-${next + 1}`;
 }
 
 function followLink() {
