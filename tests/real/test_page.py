@@ -177,7 +177,7 @@ def problems(browser) -> list[str]:
         message = json.loads(each["message"])["message"]
         if message["method"] == "Network.requestWillBeSent":
             url = message["params"]["request"]["url"]
-            if not url.startswith(("file:", "data:", "about:", "chrome:")):
+            if not url.startswith(("file:", "data:", "about:", "chrome")):
                 found.append(url)
     return found
 
