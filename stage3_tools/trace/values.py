@@ -87,6 +87,7 @@ class RunRequest:
         tools: The tools that the model could call.
         options: The keywords of the request, such as `temperature` and `tool_choice`. `tools` are
             the descriptions that were sent besides the messages, as in native tool calls.
+        stored: The messages of the conversation from which the request was rendered.
         dropped: The messages that the window or a summary left out for the first time.
         dropped_before: The number of older messages that were left out and are not listed.
     """
@@ -98,6 +99,7 @@ class RunRequest:
     removed: tuple[int, ...]
     tools: tuple[RunTool, ...]
     options: Mapping[str, Any]
+    stored: tuple[Message, ...] = field(default=(), repr=False)
     dropped: tuple[DroppedMessage, ...] = ()
     dropped_before: int = 0
 
