@@ -118,6 +118,25 @@ def _add_run_files(commands: Any) -> None:
     parser.add_argument("--serve", action="store_true", help="follow a growing file in a browser")
     parser.add_argument("--port", type=int, default=0, help="the port of --serve; default: any")
     _add_json(parser)
+    parser = _add_command(
+        commands,
+        "replay",
+        "replay",
+        "Repeat a run with the recorded replies and results, and report differences; or continue "
+        "it from a turn.",
+    )
+    parser.add_argument("file", type=Path, help="a run file")
+    parser.add_argument("--from", dest="from_turn", type=int, help="continue from this turn")
+    parser.add_argument("--edit", type=Path, metavar="FILE", help="another reply of this turn")
+    parser.add_argument("--message", help="another question")
+    parser.add_argument("--tools", type=Path, metavar="FILE", help="run the tools of this file")
+    parser.add_argument("--model", help="another model; default: the recorded one")
+    parser.add_argument("-o", "--output", type=Path, help="the new run file")
+    _add_json(parser)
+    parser = _add_command(commands, "diff", "replay:diff", "Compare two runs.")
+    parser.add_argument("first", type=Path, help="a run file")
+    parser.add_argument("second", type=Path, help="another one")
+    parser.add_argument("-o", "--output", type=Path, help="an HTML page, side by side")
     parser = _add_command(commands, "export", "export", "Convert a run for another program.")
     parser.add_argument("file", type=Path, help="a run file")
     parser.add_argument("--to", choices=("atif", "otel"), required=True, help="the format")

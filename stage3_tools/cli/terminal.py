@@ -1,8 +1,8 @@
 """`Terminal`: output for people, or JSON for scripts.
 
 With the extra `[cli]` and a terminal, `rich` shows colors, tables and Markdown. Otherwise the
-output is plain text. Replies and tables go to stdout; notes, calls and errors go to stderr, so a reply can
-be piped.
+output is plain text. Replies and tables go to stdout. Notes, calls and errors go to stderr, so a
+reply can be piped.
 """
 
 import json

@@ -12,7 +12,7 @@ tests.
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stage0_gateway import ChatResponse, GatewayError, Message
@@ -41,7 +41,7 @@ from stage3_tools.tool import Tool
 from stage3_tools.trace.values import Run, RunCall, RunReply, RunTool, RunTurn
 from stage3_tools.turn import act, read, request
 
-_PLAIN = ("max_tool_rounds", "max_parse_retries", "temperature", "max_tokens", "model")
+_PLAIN = ("max_parse_retries", "temperature", "max_tokens", "model")
 _FROM_OUTSIDE = {"aborted", "timeout", "error", "cancelled", "unfinished"}
 """Endings that the program caused, not the replies."""
 
@@ -104,7 +104,8 @@ class _Replay:
             if turn.request is None:  # the calls of an earlier run, or the first reply of a chain
                 self._count_earlier_calls(turn)
         policy = StopPolicy(state)
-        for self.number, turn in enumerate(self.turns):
+        for number, turn in enumerate(self.turns):
+            self.number = number
             if ending is not None:
                 if self.run.entry != "runner":
                     self._differs("end", "status", "another turn", ending.status)
@@ -144,11 +145,11 @@ class _Replay:
         sent = [message.to_dict() for message in messages]
         expected = [message.to_dict() for message in recorded.messages]
         self.compare("request", "number of messages", len(expected), len(sent))
-        for number, pair in enumerate(zip(expected, sent, strict=False), 1):
-            self.compare("request", f"message {number}", *pair)
+        for number, (one, other) in enumerate(zip(expected, sent, strict=False), 1):
+            self.compare("request", f"message {number}", one, other)
         for name in sorted({*recorded.options, *keywords}):
-            pair = (recorded.options.get(name), keywords.get(name))
-            self.compare("request", name, *map(_plain, pair))
+            before, now = recorded.options.get(name), keywords.get(name)
+            self.compare("request", name, _plain(before), _plain(now))
         return _response(self.turn.reply)
 
     def on_event(self, event: LoopEvent) -> None:
@@ -216,7 +217,6 @@ class _ReplayState(RunState):
 
     @classmethod
     def of(cls, source: _Replay) -> "_ReplayState":
-        run = source.run
         options = _options(source)
         first = source.turns[0].request if source.turns else None
         stored = first.stored if first else ()
@@ -244,7 +244,7 @@ class _ReplayState(RunState):
         for call in self.source.turn.calls:
             if call.name == tool.name and _json_or_none(call.arguments) == arguments:
                 used = call.result.arguments if call.result else None
-                return used or call.arguments
+                return str(used or call.arguments)
         return json.dumps(arguments)
 
 
@@ -279,24 +279,35 @@ class _RecordedGateway:
 # ---- values
 
 
-def _options(source: _Replay) -> ToolLoopOptions:
-    run = source.run
+def recorded_options(run: Run) -> ToolLoopOptions:
+    """The options of a recorded run, without its functions and its time limit.
+
+    Raises:
+        CannotReplay: The run used a dialect of its own.
+    """
     values = {name: run.options[name] for name in _PLAIN if name in run.options}
-    values["max_tool_rounds"] = run.options.get("max_tool_rounds")
     limits = {**run.options.get("limits", {}), "seconds": None}
     return ToolLoopOptions(
         **values,
+        max_tool_rounds=run.options.get("max_tool_rounds"),
         dialect=_dialect(run),
         output_type=run.options.get("output_type"),
-        approve=source.approve if "approve" in run.options else None,
         limits=RunLimits(**limits) if any(limits.values()) else None,
         variables_over=run.options.get("variables_over"),
-        before_send=source_messages(source) if "before_send" in run.options else None,
+    )
+
+
+def _options(source: _Replay) -> ToolLoopOptions:
+    options, run = recorded_options(source.run), source.run
+    return replace(
+        options,
+        approve=source.approve if "approve" in run.options else None,
+        before_send=_sent_messages(source) if "before_send" in run.options else None,
         on_event=source.on_event,
     )
 
 
-def source_messages(source: _Replay) -> Any:
+def _sent_messages(source: _Replay) -> Any:
     """A `before_send` that returns the messages that were sent then."""
 
     def before_send(messages: Any, info: Any) -> Any:
@@ -353,14 +364,9 @@ _GIVEN = {"interrupted", "unknown_effect", "result_rejected"}
 def _response(reply: RunReply | None) -> ChatResponse:
     if reply is None or reply.message is None or reply.error is not None:
         raise RunStopped("aborted")
-    names = {each.name for each in fields(ChatResponse)}
-    values = {
-        name: getattr(reply, name)
-        for name in ("raw_finish_reason", "usage", "cost", "model", "request_id")
-        if name in names
-    }
-    response = ChatResponse(reply.message, finish_reason=reply.finish_reason, **values)
-    return replace(response, refusal=reply.refusal) if "refusal" in names else response
+    names = ("finish_reason", "raw_finish_reason", "usage", "cost", "model", "refusal")
+    values = {name: getattr(reply, name) for name in names}
+    return ChatResponse(reply.message, **values)
 
 
 def _plain(value: Any) -> Any:
