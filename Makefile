@@ -6,7 +6,11 @@ BIN := .venv/bin
 ROOMS := $(wildcard $(patsubst %,tests/benchmarks/%_*.py,context gateway output session tool tools turn))
 
 .DEFAULT_GOAL := help
+<<<<<<< HEAD
 .PHONY: help demo test check format reference test-real grade-peers bench bench-peers bench-rooms clean
+=======
+.PHONY: help demo test check format reference test-real try-model bench bench-peers bench-rooms clean
+>>>>>>> settings-with-responses
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,8 +38,13 @@ reference: .venv/.test ## write the reference pages from the docstrings
 test-real: .venv/.test ## run the tests that need more than Python; a skipped test states its reason
 	@$(BIN)/python -m pytest -q -m real -rs tests/real tests/stage1_context
 
+<<<<<<< HEAD
 grade-peers: .bench/.graded ## grade other libraries with the conformance suite: downloads some 100 MB
 	@.bench/graded/bin/python -m tests.conformance.peers
+=======
+try-model: .venv/.demo ## try a model with 30 tasks: make try-model MODEL=provider:name
+	@$(BIN)/python tests/try_model $(if $(MODEL),--model $(MODEL)) $(if $(REASONING),--reasoning $(REASONING))
+>>>>>>> settings-with-responses
 
 bench: .bench/.ready ## compare the packages with loops written by hand: two minutes
 	@.bench/base/bin/python tests/benchmarks/side_by_side

@@ -20,7 +20,7 @@ Reading order:
 
 Rooms:
     streaming/     server-sent events, the events of a reply, `MessageStream`
-    wire/          the formats of OpenAI, Anthropic and Gemini: requests and replies
+    wire/          the formats of OpenAI (two), Anthropic and Gemini: requests and replies
     http/          endpoints, encoded requests, connections, responses, redaction
     accounting/    costs, and a check for truncated prompts
     server/        the wire formats in reverse: decode requests, encode replies
@@ -76,6 +76,7 @@ from stage0_gateway.recording.replayer import Replayer as Replayer
 from stage0_gateway.recording.replayer import ReplayMiss as ReplayMiss
 from stage0_gateway.request import ChatOptions as ChatOptions
 from stage0_gateway.request import ChatRequest as ChatRequest
+from stage0_gateway.request import Reasoning as Reasoning
 from stage0_gateway.request import ToolSpec as ToolSpec
 from stage0_gateway.response import ChatResponse as ChatResponse
 from stage0_gateway.response import FinishReason as FinishReason

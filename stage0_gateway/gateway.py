@@ -33,7 +33,7 @@ from stage0_gateway.http.redaction import Secret, redact_error
 from stage0_gateway.http.response import Timeouts
 from stage0_gateway.http.streaming_response import open_stream
 from stage0_gateway.messages import Message, as_message
-from stage0_gateway.request import ChatOptions, ChatRequest, ToolSpec
+from stage0_gateway.request import ChatOptions, ChatRequest, Reasoning, ToolSpec
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.retry import Backoff, can_retry, combine_errors
 from stage0_gateway.settings import settings_from_env
@@ -65,6 +65,11 @@ class Gateway:
             limit.
         max_reply_bytes: The maximum size of a reply; a larger one is a `MalformedResponse`.
         on_event: Called with each `GatewayEvent`: a request log without secrets.
+        reasoning: How much the models think before they reply, unless a request sets it: "low",
+            "medium", "high", or a budget in tokens for models that accept one. None is the server's
+            default.
+        cache_prompt: Whether Anthropic's server stores the prompts for the next requests, unless a
+            request sets it. It pays for conversations with several requests within five minutes.
         prices: Computes `ChatResponse.cost`: a `PriceTable` or `GenaiPrices`. Without it, costs
             are unknown.
 
@@ -85,6 +90,8 @@ class Gateway:
         max_concurrency: int | None = None,
         max_reply_bytes: int = MAX_REPLY_BYTES,
         on_event: Callable[[GatewayEvent], None] | None = None,
+        reasoning: Reasoning | None = None,
+        cache_prompt: bool = False,
         prices: Prices | None = None,
     ) -> None:
         self.model = model
@@ -96,8 +103,11 @@ class Gateway:
             raise ConfigurationError(
                 f"max_concurrency is {max_concurrency}; it must be at least 1, or None."
             )
+        self._defaults = {"reasoning": reasoning, "cache_prompt": cache_prompt}
         self._is_network = transport is None
         self._endpoints = [self._resolve(name) for name in (model, *fallback_models)]
+        for endpoint in self._endpoints:  # raises if a model does not accept the setting
+            endpoint.wire.encode(ChatRequest(endpoint.model, (), reasoning=reasoning))
         if timeout is None:
             timeout = Timeouts()
         elif not isinstance(timeout, Timeouts):
@@ -142,7 +152,8 @@ class Gateway:
     @property
     def supports_schema_with_tools(self) -> bool:
         """Whether the provider's own server supports structured output in requests with tools."""
-        return not self._base_url and self._endpoints[0].provider in ("openai", "anthropic")
+        supporting = ("openai", "openai-responses", "anthropic")
+        return not self._base_url and self._endpoints[0].provider in supporting
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -157,9 +168,8 @@ class Gateway:
         Args:
             messages: The conversation, oldest first: `Message`s, or mappings with `role` and
                 `content`.
-            options: `tools`, `tool_choice`, `temperature`, `max_tokens`, `response_schema`,
-                `schema_optional`, `stop`, `model` and `provider_options`; see `ChatOptions` and
-                `ChatRequest`. Validate a reply to a `response_schema` as well.
+            options: `tools`, `temperature` and all others of `ChatOptions`; `ChatRequest` describes
+                them. Validate a reply to a `response_schema` as well.
 
         Raises:
             GatewayError: The request failed. The text states the fix.
@@ -200,7 +210,7 @@ class Gateway:
             tuple([one if isinstance(one, Message) else as_message(one) for one in messages]),
             tuple(tools),
             stop=(stop,) if isinstance(stop, str) else tuple(stop),
-            **options,
+            **{**self._defaults, **options},
         )
         if not request.messages:
             raise ValueError("There is no message to send. Pass at least one.")

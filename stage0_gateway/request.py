@@ -6,12 +6,16 @@ them, and the formats in `server/` decode them again.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from stage0_gateway.messages import CachedEncoding, Message
 
 NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
 """The JSON Schema of a tool without arguments."""
+
+Level = Literal["low", "medium", "high"]
+Reasoning = Level | int
+"""How much a model thinks before it replies: a level, or a budget in tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,12 @@ class ChatRequest:
         response_schema: A JSON Schema for the reply, enforced by the server.
         schema_optional: Whether to send the request without the schema if the server rejects it.
         stop: Texts at which the model stops writing.
+        reasoning: How much the model thinks before it replies: "low", "medium", "high", or a
+            budget in tokens for models that accept one. None is the server's default.
+        cache_prompt: Whether Anthropic's server stores the prompt for the next requests, which
+            costs more than plain input. Other servers decide by themselves.
+        cache_key: Groups the requests of one conversation for the prompt cache of OpenAI's own
+            server, such as a session id. It is not sent to other servers.
         provider_options: Fields that are merged into the request body unchanged.
     """
 
@@ -58,6 +68,9 @@ class ChatRequest:
     response_schema: Mapping[str, Any] | None = None
     schema_optional: bool = False
     stop: tuple[str, ...] = ()
+    reasoning: Reasoning | None = None
+    cache_prompt: bool = False
+    cache_key: str | None = None
     provider_options: Mapping[str, Any] | None = None
 
 
@@ -75,5 +88,8 @@ class ChatOptions(TypedDict, total=False):
     response_schema: Mapping[str, Any] | None
     schema_optional: bool
     stop: str | Iterable[str]
+    reasoning: Reasoning | None
+    cache_prompt: bool
+    cache_key: str | None
     model: str | None
     provider_options: Mapping[str, Any] | None

@@ -9,7 +9,15 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypedDict, TypeVar
 
-from stage0_gateway import ChatResponse, Message, MessageStream, ToolSpec, Usage, as_message
+from stage0_gateway import (
+    ChatResponse,
+    Message,
+    MessageStream,
+    Reasoning,
+    ToolSpec,
+    Usage,
+    as_message,
+)
 from stage1_context import ContextEngine
 from stage2_output import OutputController
 from stage3_tools.abort import Abort
@@ -166,6 +174,8 @@ class ToolLoopOptions:
         max_parse_retries: How many invalid replies in a row are answered with feedback.
         temperature: The model's temperature; None leaves it to the server.
         max_tokens: The maximum number of tokens of one reply, which the window also reserves.
+        reasoning: How much the model thinks before each reply: "low", "medium", "high", or a budget
+            in tokens for models that accept one. None leaves it to the `Gateway`.
         model: Another "provider:name" for the requests of this run; None uses the gateway's.
         dialect: `PromptDialect()`, `NativeDialect()`, or your own `Dialect`; None is the first.
         output_type: The type of the final reply: a type that pydantic supports, such as a model, or
@@ -200,6 +210,7 @@ class ToolLoopOptions:
     max_parse_retries: int = 2
     temperature: float | None = None
     max_tokens: int | None = None
+    reasoning: Reasoning | None = None
     model: str | None = None
     dialect: Dialect | None = None
     output_type: Any = None
@@ -241,6 +252,7 @@ class AskKeywords(TypedDict, total=False):
     max_parse_retries: int
     temperature: float | None
     max_tokens: int | None
+    reasoning: Reasoning | None
     dialect: Dialect | None
     output_type: Any
     max_parallel_tools: int

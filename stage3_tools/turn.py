@@ -32,6 +32,7 @@ from stage3_tools.registry import ToolRegistry
 from stage3_tools.run.recorder import run_and_record_calls
 from stage3_tools.run.state import ProviderStop, RunState, Turn
 
+_SETTINGS = ("temperature", "max_tokens", "reasoning", "model")
 _FAILED = "Your reply ended with the error {raw}, so nothing in it was used. Answer again."
 _EMPTY = "Your reply was empty. Answer the user."
 
@@ -79,13 +80,8 @@ async def request(run: RunState, *, last: bool = False) -> Turn:
     run.last_request = parts.messages
     await run.notify(TurnStarted, messages=parts.messages)
     run.checkpoint()
-    keywords = {
-        "tools": parts.tools,
-        "tool_choice": parts.tool_choice,
-        "temperature": run.options.temperature,
-        "max_tokens": run.options.max_tokens,
-        "model": run.options.model,
-    }
+    keywords = {name: getattr(run.options, name) for name in _SETTINGS}
+    keywords |= {"tools": parts.tools, "tool_choice": parts.tool_choice, "cache_key": run.cache_key}
     keywords = {name: value for name, value in keywords.items() if value not in (None, ())}
     if parts.response_schema is not None and run.server_supports_schema(parts):
         keywords |= {"response_schema": parts.response_schema, "schema_optional": True}

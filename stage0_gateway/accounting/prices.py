@@ -27,6 +27,8 @@ from stage0_gateway.response import Usage
 
 MAX_TOKENS = 10**12
 """A larger count of a server is treated as an error."""
+_LIBRARY_NAMES = {"gemini": "google", "openai-responses": "openai"}
+"""Providers whose names differ in `genai-prices`."""
 
 
 class Prices(Protocol):
@@ -67,7 +69,8 @@ def billed_tokens(wire: str, usage: Usage | None) -> BilledTokens | None:
     negative, or parts larger than their total. A cache that is not reported was not used.
 
     Args:
-        wire: The wire format: "openai", "anthropic" or "gemini"; None for any other.
+        wire: The wire format: "openai", "openai-responses", "mistral", "anthropic" or "gemini";
+            None for any other.
         usage: The server's token counts.
     """
     if usage is None or not all(0 <= (count or 0) <= MAX_TOKENS for count in astuple(usage)):
@@ -88,7 +91,11 @@ def _output(wire: str, usage: Usage) -> int | None:
         # Thinking is a separate count, and zeros are omitted. A reply that was cut off during
         # thinking has no output count.
         return None if written is None and thought is None else (written or 0) + (thought or 0)
-    if wire not in ("openai", "anthropic") or written is None or (thought or 0) > written:
+    if (
+        wire not in ("openai", "openai-responses", "mistral", "anthropic")
+        or written is None
+        or (thought or 0) > written
+    ):
         return None
     return written
 
@@ -185,7 +192,7 @@ class GenaiPrices:
             cache_write_tokens=tokens.cache_write,
             output_tokens=tokens.output,
         )
-        provider_id = "google" if provider == "gemini" else provider
+        provider_id = _LIBRARY_NAMES.get(provider, provider)
         try:
             found = self._library.calc_price(counts, model, provider_id=provider_id)
         except (LookupError, ValueError):  # unknown provider or model, or incomplete prices

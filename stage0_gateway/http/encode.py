@@ -14,9 +14,11 @@ from stage0_gateway.http.endpoint import ModelEndpoint
 from stage0_gateway.messages import Message
 from stage0_gateway.request import ChatRequest, ToolSpec
 from stage0_gateway.wire.format import WireFormat
-from stage0_gateway.wire.names import own_names
+from stage0_gateway.wire.names import own_names, shortened
+from stage0_gateway.wire.surrogates import with_whole_characters
 
 _NOT_JSON = (TypeError, ValueError, RecursionError)
+_CACHE_KEY_LENGTH = 64  # OpenAI rejects longer keys
 _COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
@@ -61,27 +63,38 @@ def to_json(body: dict[str, Any]) -> bytes:
         ValueError: The body contains a value that JSON cannot represent.
     """
     try:
-        return _COMPACT.encode(body).encode()
+        text = _COMPACT.encode(body)
     except (TypeError, RecursionError) as error:
         raise ValueError(
             f"The request contains a value that JSON cannot represent: {error}."
         ) from error
-    except UnicodeEncodeError:  # half a surrogate pair: valid in a str, not in UTF-8
-        return json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return with_whole_characters(text).encode()
 
 
 def encode_fields(endpoint: ModelEndpoint, request: ChatRequest, *, stream: bool) -> dict[str, Any]:
     """Encode a request with the field names of its server; the caller's own fields stay."""
     body = endpoint.wire.encode(request, stream=stream)
-    # OpenAI's own server renamed this field; compatible servers still use the old name.
-    if endpoint.is_openai and "max_tokens" in body.keys() - (request.provider_options or {}):
-        body["max_completion_tokens"] = body.pop("max_tokens")
+    if endpoint.is_openai:
+        _use_openai_names(body, request)
     return body
+
+
+def _use_openai_names(body: dict[str, Any], request: ChatRequest) -> None:
+    """Set the fields that OpenAI's own server has, and most compatible servers do not have."""
+    if "max_tokens" in body.keys() - (request.provider_options or {}):
+        body["max_completion_tokens"] = body.pop("max_tokens")
+    if request.cache_key:
+        body.setdefault("prompt_cache_key", shortened(request.cache_key, _CACHE_KEY_LENGTH))
 
 
 def _join_body(endpoint: ModelEndpoint, request: ChatRequest, *, stream: bool) -> bytes:
     """Join the body from its parts; raises one of `_NOT_JSON` if only a whole encoding may work."""
     wire, options = endpoint.wire, request.provider_options or {}
+    if request.cache_prompt and wire.NAME == "anthropic":
+        raise ValueError("The cache marks depend on the whole request.")
     system: list[Message] = []
     exchanges: list[list[Message]] = []
     for message in request.messages:

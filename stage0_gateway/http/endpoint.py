@@ -64,7 +64,11 @@ PROVIDERS = {
         "GEMINI_API_KEY",
         "gemini-2.5-flash",
     ),
+    "openai-responses": Provider(
+        "openai_responses", "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5-mini"
+    ),
     **{name: Provider("openai", *fields) for name, fields in _OPENAI_COMPATIBLE.items()},
+    "mistral": Provider("mistral", *_OPENAI_COMPATIBLE["mistral"]),
 }
 
 
@@ -80,7 +84,7 @@ class ModelEndpoint:
         secrets: The texts to remove from errors and events.
         url: The URL for whole replies.
         stream_url: The URL for streams.
-        is_openai: Whether this is OpenAI's own server, which renamed `max_tokens`.
+        is_openai: Whether this is OpenAI's own server. It renamed `max_tokens` of chat completions.
     """
 
     provider: str
@@ -142,7 +146,7 @@ def resolve(
         secrets=tuple(dict.fromkeys(_secrets(api_key, base, token))),
         url=Secret(_join(base, wire.path(name))),
         stream_url=Secret(_join(base, wire.path(name, stream=True))),
-        is_openai=prefix == "openai" and not base_url,
+        is_openai=prefix in ("openai", "openai-responses") and not base_url,
     )
 
 

@@ -19,7 +19,7 @@ from stage0_gateway.server.routing import format_of, wants_stream
 
 MODEL = "teacher"
 _PATHS = (
-    "Use POST /v1/chat/completions, /v1/messages or "
+    "Use POST /v1/chat/completions, /v1/responses, /v1/messages or "
     "/v1beta/models/teacher:generateContent, or GET /v1/models."
 )
 _PAGE = """<!doctype html>

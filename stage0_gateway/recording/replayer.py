@@ -36,9 +36,9 @@ class ReplayMiss(AssertionError):
 class Replayer(httpx.AsyncBaseTransport):
     """Answers each request with the first unplayed exchange that has the same request.
 
-    Method, path, query and body are compared; host, headers and credentials are not, so a replay
-    may use another address and another key. Each exchange is played once. An incomplete response
-    ends with the same error.
+    Method, path, query and body are compared; host, headers, credentials and cache keys are not, so
+    a replay may use another address and another key. Each exchange is played once. An incomplete
+    response ends with the same error.
 
     Args:
         path: The file that a `Recorder` wrote.
@@ -118,8 +118,14 @@ def _read(path: Path) -> list[RecordedExchange]:
 
 
 def _key(request: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the parts that must be equal in two requests."""
-    return _first_line(request), json.dumps(request.get("body"), sort_keys=True)
+    """Return the parts that must be equal in two requests.
+
+    The key of the prompt cache may differ, because the loop of stage 3 sends its session.
+    """
+    body = request.get("body")
+    if isinstance(body, Mapping):
+        body = {name: value for name, value in body.items() if name != "prompt_cache_key"}
+    return _first_line(request), json.dumps(body, sort_keys=True)
 
 
 def _first_line(request: Mapping[str, Any]) -> str:

@@ -26,12 +26,13 @@ from stage0_gateway.parts import (
     ThinkingPart,
     ToolCall,
 )
-from stage0_gateway.request import ChatRequest, ToolSpec
+from stage0_gateway.request import ChatRequest, Reasoning, ToolSpec
 from stage0_gateway.response import ChatResponse, Usage
 from stage0_gateway.server.encoding import arguments_value, event, parts_of, split, without_none
 from stage0_gateway.wire.anthropic import NAME as NAME
 from stage0_gateway.wire.anthropic_reply import citation
 from stage0_gateway.wire.provider_data import deep_merge, own_data
+from stage0_gateway.wire.reasoning import read_reasoning
 
 _TOOL_BLOCKS = ("tool_use", "tool_result")
 _CHOICES = {"auto": "auto", "none": "none", "any": "required"}
@@ -70,6 +71,7 @@ def decode_request(body: Mapping[str, Any], path: str = "") -> ChatRequest:
         max_tokens=as_integer(body.get("max_tokens"), "'max_tokens'"),
         response_schema=_response_schema(body.get("output_config")),
         stop=tuple(as_text(one, "'stop_sequences'") for one in stop),
+        reasoning=_reasoning(body),
     )
 
 
@@ -169,6 +171,14 @@ def _response_schema(output_config: Any) -> Mapping[str, Any] | None:
         case {"format": {"type": "json_schema", "schema": dict(schema)}}:
             return schema
     return None
+
+
+def _reasoning(body: Mapping[str, Any]) -> Reasoning | None:
+    output_config, thinking = body.get("output_config"), body.get("thinking")
+    if not isinstance(thinking, Mapping):
+        return None
+    effort = output_config.get("effort") if isinstance(output_config, Mapping) else None
+    return read_reasoning(effort, thinking.get("budget_tokens"))
 
 
 # ---- the reply

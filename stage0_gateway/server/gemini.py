@@ -40,11 +40,12 @@ from stage0_gateway.parts import (
     ThinkingPart,
     ToolCall,
 )
-from stage0_gateway.request import NO_PARAMETERS, ChatRequest, ToolSpec
+from stage0_gateway.request import NO_PARAMETERS, ChatRequest, Reasoning, ToolSpec
 from stage0_gateway.response import ChatResponse, Usage
 from stage0_gateway.server.encoding import arguments_value, event, parts_of, split, without_none
 from stage0_gateway.wire.gemini import NAME as NAME
 from stage0_gateway.wire.provider_data import deep_merge, own_data
+from stage0_gateway.wire.reasoning import read_reasoning
 
 _PATH = re.compile(r"/models/(.+):(?:generateContent|streamGenerateContent)$")
 _CHOICES = {"AUTO": "auto", "NONE": "none", "ANY": "required"}
@@ -91,7 +92,15 @@ def decode_request(body: Plain, path: str = "") -> ChatRequest:
         max_tokens=as_integer(generation.get("maxOutputTokens"), "'maxOutputTokens'"),
         response_schema=None if schema is None else as_mapping(schema, "'responseJsonSchema'"),
         stop=tuple(as_text(one, "'stopSequences'") for one in stop),
+        reasoning=_reasoning(generation.get("thinkingConfig")),
     )
+
+
+def _reasoning(config: Any) -> Reasoning | None:
+    match config:
+        case {"thinkingLevel": value} | {"thinkingBudget": value}:
+            return read_reasoning(value)
+    return None
 
 
 def _several(value: Any, where: str) -> list[Any]:

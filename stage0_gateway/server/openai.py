@@ -29,6 +29,7 @@ from stage0_gateway.response import ChatResponse, Usage
 from stage0_gateway.server.encoding import event, parts_of, split, without_none
 from stage0_gateway.wire.openai import NAME as NAME
 from stage0_gateway.wire.provider_data import deep_merge, own_data
+from stage0_gateway.wire.reasoning import read_reasoning
 
 _REASONS = {"length": "length", "refusal": "content_filter", "error": "error"}
 
@@ -63,6 +64,8 @@ def decode_request(body: Mapping[str, Any], path: str = "") -> ChatRequest:
         max_tokens=as_integer(max_tokens, "'max_tokens'"),
         response_schema=_response_schema(body.get("response_format")),
         stop=tuple(as_text(one, "'stop'") for one in stop),
+        reasoning=read_reasoning(body.get("reasoning_effort")),
+        cache_key=as_text(body.get("prompt_cache_key"), "'prompt_cache_key'") or None,
     )
 
 
@@ -226,8 +229,10 @@ def _usage(usage: Usage | None) -> dict[str, Any]:
     read, written = usage.input_tokens, usage.output_tokens
     counts: dict[str, Any] = {"prompt_tokens": read, "completion_tokens": written}
     counts["total_tokens"] = read + written
-    if usage.cached_input_tokens is not None:
-        counts["prompt_tokens_details"] = {"cached_tokens": usage.cached_input_tokens}
+    cache = {"cached_tokens": usage.cached_input_tokens}
+    cache["cache_write_tokens"] = usage.cache_write_tokens
+    if cache := without_none(cache):
+        counts["prompt_tokens_details"] = cache
     if usage.reasoning_tokens is not None:
         counts["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
     return {"usage": counts}

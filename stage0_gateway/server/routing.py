@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from stage0_gateway.server import anthropic, gemini, openai
+from stage0_gateway.server import anthropic, gemini, openai, openai_responses
 from stage0_gateway.server.format import ServerFormat
 
 
 def format_of(path: str) -> ServerFormat | None:
     """Return the format of requests to a path, or None for an unknown path."""
-    formats: tuple[ServerFormat, ...] = (openai, anthropic, gemini)
+    formats: tuple[ServerFormat, ...] = (openai, anthropic, gemini, openai_responses)
     return next((form for form in formats if form.is_path(path)), None)
 
 

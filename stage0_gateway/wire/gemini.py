@@ -28,6 +28,7 @@ from stage0_gateway.wire.gemini_reply import NAME as NAME
 from stage0_gateway.wire.gemini_reply import GeminiReader
 from stage0_gateway.wire.names import sent_name
 from stage0_gateway.wire.provider_data import arguments_object, call_position, deep_merge, own_data
+from stage0_gateway.wire.reasoning import gemini_fields
 
 MESSAGES = "contents"
 _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
@@ -81,6 +82,7 @@ def _generation(request: ChatRequest) -> dict[str, Any]:
         "stopSequences": list(request.stop) or None,
         "responseMimeType": None if schema is None else "application/json",
         "responseJsonSchema": schema,
+        "thinkingConfig": None if request.reasoning is None else gemini_fields(request),
     }
     return {name: value for name, value in settings.items() if value is not None}
 

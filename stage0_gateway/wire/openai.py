@@ -22,10 +22,12 @@ from stage0_gateway.parts import (
 )
 from stage0_gateway.request import ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse
-from stage0_gateway.wire.names import sent_name
+from stage0_gateway.wire.names import sent_name, shortened
 from stage0_gateway.wire.openai_reply import NAME as NAME
 from stage0_gateway.wire.openai_reply import THINKING, OpenAIReader
 from stage0_gateway.wire.provider_data import deep_merge, own_data
+from stage0_gateway.wire.reasoning import level_of
+from stage0_gateway.wire.surrogates import with_whole_escapes
 
 MESSAGES = "messages"
 reader = OpenAIReader
@@ -71,6 +73,8 @@ def encode(request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
         body["max_tokens"] = request.max_tokens
     if request.stop:
         body["stop"] = list(request.stop)
+    if request.reasoning is not None:
+        body["reasoning_effort"] = level_of(request)
     return deep_merge(body, request.provider_options) if request.provider_options else body
 
 
@@ -118,10 +122,11 @@ def _message(message: Message, files: list[dict[str, Any]]) -> dict[str, Any]:
     if message.tool_calls:
         encoded["tool_calls"] = [_call(call) for call in message.tool_calls]
     if message.tool_call_id:
-        encoded["tool_call_id"] = message.tool_call_id
+        encoded["tool_call_id"] = shortened(message.tool_call_id, _ID_LENGTH)
     return encoded
 
 
+_ID_LENGTH = 40  # OpenAI rejects longer ids
 _PLAIN = {"type", "text"}
 _FILE_KINDS = {"image_url": "Image", "file": "Document"}
 
@@ -198,6 +203,6 @@ def _thinking(parts: Iterable[Part], *, is_with_calls: bool) -> dict[str, Any]:
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    function = {"name": sent_name(call.name), "arguments": call.arguments}
-    encoded = {"id": call.id, "type": "function", "function": function}
+    function = {"name": sent_name(call.name), "arguments": with_whole_escapes(call.arguments)}
+    encoded = {"id": shortened(call.id, _ID_LENGTH), "type": "function", "function": function}
     return deep_merge(encoded, own_data(call, NAME)) if call.provider_data else encoded

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from stage0_gateway import ChatResponse, Message, MessageStream, ToolCall, Usage
+from stage0_gateway import ChatResponse, Gateway, Message, MessageStream, ToolCall, Usage
 from stage1_context import StoreFailed, Transcript
 from stage2_output import feedback
 from stage3_tools.abort import RunStopped
@@ -224,6 +224,12 @@ class RunState:
         if self.stop_reason:
             raise ToolError("interrupted", STOPPED)
         return self.repeats.note(call)
+
+    @property
+    def cache_key(self) -> str | None:
+        """The session, as the key of a prompt cache; None if `chat` is not a gateway's."""
+        chat = getattr(self.deps.stream or self.deps.chat, "__func__", None)
+        return self.transcript.session_id if chat in (Gateway.chat, Gateway.stream) else None
 
     # ---- replies with a type
 

@@ -1,6 +1,6 @@
 """Fixtures for aimock, an independent mock model server on loopback; see test_aimock.py.
 
-It implements three formats as its authors understand them, so it is a second opinion on ours. Its
+It implements four formats as its authors understand them, so it is a second opinion on ours. Its
 questions and answers are in `aimock/fixtures.json`. It is installed once, into `.venv`.
 """
 
@@ -25,6 +25,7 @@ FORMATS = {
     "openai": ("openai:gpt-5-mini", "/v1"),
     "anthropic": ("anthropic:claude-haiku-4-5", "/v1"),
     "gemini": ("gemini:gemini-2.5-flash", "/v1beta"),
+    "openai-responses": ("openai-responses:gpt-4.1-mini", "/v1"),
 }
 QUIET = ("--no-audit", "--no-fund", "--no-package-lock")
 NPM = ("npm", "install", *QUIET, "--ignore-scripts", "--engine-strict", "--fetch-retries=1")

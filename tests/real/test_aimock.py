@@ -1,4 +1,4 @@
-"""Replies of aimock, an independent mock model server, in three formats, whole and streamed."""
+"""Replies of aimock, an independent mock model server, in four formats, whole and streamed."""
 
 import asyncio
 import json
@@ -8,10 +8,13 @@ from itertools import accumulate
 import pytest
 
 from stage0_gateway import Message, ToolCall, ToolSpec, Usage
+from stage0_gateway.wire import openai_responses
 
 pytestmark = pytest.mark.real
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 WEATHER = ToolSpec("get_weather", "The weather in a city.", CITY)
+THINKING = {"openai-responses": "openai-responses:gpt-5-mini"}
+"""Models that think, where the usual model of a format does not."""
 TIME = ToolSpec("get_time", "The time.", {"type": "object", "properties": {}})
 
 
@@ -45,7 +48,7 @@ async def test_a_reply_has_its_text_its_finish_reason_and_its_token_counts(peer,
 
 async def test_thinking_is_separate_from_the_answer(peer, ask):
     async with peer.gateway() as gateway:
-        reply = await ask(gateway, question("Think first."))
+        reply = await ask(gateway, question("Think first."), model=THINKING.get(peer.wire))
     assert (reply.thinking, reply.content) == ("Six times seven.", "It is 42.")
 
 
@@ -116,7 +119,11 @@ async def test_text_arrives_in_pieces(peer):
 
 
 async def test_thinking_arrives_before_the_answer(peer):
-    async with peer.gateway() as gateway, gateway.stream(question("Think first.")) as stream:
+    model = THINKING.get(peer.wire)
+    async with (
+        peer.gateway() as gateway,
+        gateway.stream(question("Think first."), model=model) as stream,
+    ):
         reported = [
             (event.name, event.delta)
             async for event in stream
@@ -210,8 +217,10 @@ async def test_the_results_of_parallel_calls_are_matched_to_their_calls(peer, as
             gateway, [*question("Two tools."), first.message, *results], tools=[WEATHER, TIME]
         )
     assert reply.content == "It is 7 degrees at noon."
-    _, answer, *results = peer.seen()[-1]["messages"]
-    assert [call["id"] for call in answer["tool_calls"]] == ids
+    _, *messages = peer.seen()[-1]["messages"]
+    calls = [call for message in messages for call in message.get("tool_calls") or ()]
+    results = [message for message in messages if message["role"] == "tool"]
+    assert [call["id"] for call in calls] == ids
     in_gemini = ['{"output":"7 degrees"}', '{"output":"noon"}']  # where a result is an object
     assert [result["content"] for result in results] == (
         in_gemini if peer.wire == "gemini" else ["7 degrees", "noon"]
@@ -232,3 +241,20 @@ async def test_a_history_of_another_provider_is_understood(peer, ask):
     async with peer.gateway() as gateway:
         reply = await ask(gateway, history, tools=[WEATHER])
     assert reply.content == "It is 7 degrees."
+
+
+@pytest.mark.parametrize("peer", ["openai-responses"], indirect=True)
+async def test_encrypted_reasoning_is_requested_kept_and_sent_back(peer, ask):
+    async with peer.gateway() as gateway:
+        options = {"tools": [WEATHER], "model": THINKING[peer.wire]}
+        first = await ask(gateway, question("One tool."), **options)
+        (thinking, text) = first.message.parts
+        reasoning = thinking.provider_data["openai-responses"]
+        assert (text.text, reasoning["summary"]) == ("Let me look.", [])
+        assert reasoning["encrypted_content"]
+        result = Message.tool("7 degrees", first.tool_calls[0].id, name="get_weather")
+        history = [*question("One tool."), first.message, result]
+        reply = await ask(gateway, history, **options)
+    assert reply.content == "It is 7 degrees."
+    sent = openai_responses.encode_messages([first.message])
+    assert sent[0] == {"type": "reasoning", **reasoning}

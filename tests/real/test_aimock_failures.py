@@ -1,4 +1,4 @@
-"""Failures that aimock simulates, in three formats, for whole replies and for streams."""
+"""Failures that aimock simulates, in four formats, for whole replies and for streams."""
 
 import pytest
 
@@ -165,7 +165,7 @@ async def test_a_truncated_stream_is_not_retried_after_its_first_words(peer):
 
 
 @pytest.mark.parametrize(
-    "peer", ["openai", "anthropic"], indirect=True
+    "peer", ["openai", "anthropic", "openai-responses"], indirect=True
 )  # Gemini sends a call in one piece
 async def test_a_truncated_call_is_not_reported_as_a_call(peer):
     async with (

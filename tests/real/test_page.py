@@ -1,5 +1,6 @@
 """The page of a run file in headless Chromium: no errors, no requests, keyboard, contrast, speed."""
 
+import asyncio
 import json
 import os
 import shutil
@@ -96,6 +97,10 @@ KILLED = """
 
 async def killed_run(path: Path) -> Path:
     """Write the run file of a run that was killed while a tool ran."""
+    return await asyncio.to_thread(kill_run, path)
+
+
+def kill_run(path: Path) -> Path:
     program = [sys.executable, "-c", textwrap.dedent(KILLED), str(path)]
     with subprocess.Popen(program, stdout=subprocess.PIPE) as process:
         process.stdout.readline()
@@ -338,7 +343,7 @@ async def test_a_served_page_follows_a_growing_run(browser, tmp_path):
         await record(path, ['{"tool": null, "reply": "Two."}'], question="Second?")
         end = time.monotonic() + 10
         while text(browser, "#question") != "Second?" and time.monotonic() < end:
-            time.sleep(0.1)
+            await asyncio.sleep(0.1)
         assert text(browser, "#question") == "Second?"
     finally:
         server.shutdown()

@@ -7,7 +7,7 @@ import pytest
 
 from stage0_gateway import ChatResponse, Gateway, Message, ToolCall
 
-MODELS = ("openai:m", "anthropic:m", "gemini:m")
+MODELS = ("openai:m", "anthropic:m", "gemini:m", "openai-responses:m")
 EACH = pytest.mark.parametrize("model", MODELS)
 BOTH = pytest.mark.parametrize("ask", ["chat", "stream"])
 REASONS = {
@@ -85,6 +85,10 @@ def whole(model, reason, *, called, arguments=None):
                 "content": [{"type": "text", "text": "hi"}, *[call] * called],
                 "stop_reason": reason,
             }
+        case "openai-responses:m":
+            call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": arguments}
+            text = {"type": "message", "content": [{"type": "output_text", "text": "hi"}]}
+            return {"output": [text, *[call] * called], "incomplete_details": {"reason": reason}}
     call = {"functionCall": {"id": "c", "name": "f", **({"args": arguments} if arguments else {})}}
     parts = [{"text": "hi"}, *[call] * called]
     return {"candidates": [{"content": {"parts": parts}, "finishReason": reason}]}
@@ -111,6 +115,12 @@ def streamed(model, reason, *, called, arguments=None):
                 {"type": "message_delta", "delta": {"stop_reason": reason}},
                 {"type": "message_stop"},
             ]
+        case "openai-responses:m":
+            events = [
+                {"type": "response.output_item.done", "output_index": index, "item": item}
+                for index, item in enumerate(body["output"])
+            ]
+            events += [{"type": "response.incomplete", "response": {**body, "output": []}}]
         case _:
             events = [body]
     lines = (each if isinstance(each, str) else json.dumps(each) for each in events)
@@ -156,7 +166,7 @@ async def test_missing_arguments_become_an_empty_object_only_in_a_complete_reply
 @BOTH
 @pytest.mark.parametrize("raw", ["a reason of next year", "stop"])
 async def test_arguments_that_were_sent_are_kept_with_any_finish_reason(model, ask, raw):
-    arguments = '{"x": 1}' if model == "openai:m" else {"x": 1}
+    arguments = '{"x": 1}' if model.startswith("openai") else {"x": 1}
     response = await reply(model, ask, raw, called=True, arguments=arguments)
     assert response.tool_calls[0].arguments == '{"x": 1}'
 

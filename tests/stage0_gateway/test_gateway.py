@@ -109,14 +109,19 @@ async def test_the_key_is_sent_as_a_bearer_token():
     assert seen == ["Bearer k-1"]
 
 
-@pytest.mark.parametrize(
-    "text", ["上海的天气", "👍🏽", "half a pair: \ud83d", "nul \x00", '"quotes" \\ and\nlines']
-)
+@pytest.mark.parametrize("text", ["上海的天气", "👍🏽", "nul \x00", '"quotes" \\ and\nlines'])
 async def test_any_text_reaches_the_model_unchanged(text):
     model = ScriptedModel(["yes"])
     async with Gateway("openai:m", transport=model) as gateway:
         await gateway.chat([Message.user(text)])
     assert model.requests[0].messages == (Message.user(text),)
+
+
+async def test_half_a_surrogate_pair_reaches_the_model_as_a_replacement_character():
+    model = ScriptedModel(["yes"])
+    async with Gateway("openai:m", transport=model) as gateway:
+        await gateway.chat([Message.user("half a pair: \ud83d")])
+    assert model.requests[0].messages == (Message.user("half a pair: \ufffd"),)
 
 
 async def test_an_invalid_message_is_rejected_before_sending():

@@ -40,7 +40,7 @@ SPELLINGS = {
     "HTML": html.escape,
     "HTML numbers": lambda key: "".join(f"&#{ord(each)};" for each in key),
 }
-MODELS = ("openai:m", "anthropic:m", "gemini:m")
+MODELS = ("openai:m", "anthropic:m", "gemini:m", "openai-responses:m")
 
 
 def event(value):
@@ -54,6 +54,9 @@ def begun(model, echo):
         "anthropic:m": event({"type": "message_start", "message": {"id": echo, "model": echo}}),
         "gemini:m": event(
             {"responseId": echo, "modelVersion": echo, "candidates": [{"content": {}}]}
+        ),
+        "openai-responses:m": event(
+            {"type": "response.created", "response": {"id": echo, "model": echo}}
         ),
     }[model]
 
@@ -72,6 +75,12 @@ def complete(model, echo):
             "modelVersion": echo,
             "promptFeedback": {"blockReason": echo, "blockReasonMessage": echo},
             "candidates": [{"finishReason": echo}],
+        },
+        "openai-responses:m": {
+            "id": echo,
+            "model": echo,
+            "incomplete_details": {"reason": echo},
+            "output": [{"type": "message", "content": [{"type": "refusal", "refusal": echo}]}],
         },
     }[model]
 

@@ -22,7 +22,9 @@ URL = "https://me:pw%3A4%40%2Fx@api.test/v1?token=tk%2Fquery%3D2&version=2024-10
 BASIC = b64encode(f"me:{PASSWORD}".encode()).decode()
 SECRETS = [KEY, TOKEN, "tk%2Fquery%3D2", NAMELESS, PASSWORD, "pw%3A4%40%2Fx", BASIC]
 ECHO = " and ".join(SECRETS)
-MODELS = pytest.mark.parametrize("model", ["openai:m", "anthropic:m", "gemini:m"])
+MODELS = pytest.mark.parametrize(
+    "model", ["openai:m", "anthropic:m", "gemini:m", "openai-responses:m"]
+)
 BOTH = pytest.mark.parametrize("ask", ["chat", "stream"])
 
 
@@ -51,6 +53,8 @@ BEGUN = {
             "candidates": [{"content": {"parts": [{"text": "yes"}]}}],
         }
     ),
+    "openai-responses": event({"type": "response.created", "response": {"id": ECHO, "model": ECHO}})
+    + event({"type": "response.output_text.delta", "output_index": 0, "delta": "yes"}),
 }
 ERROR = {"type": "error", "error": {"type": "api_error", "message": f"I saw {ECHO}", ECHO: ECHO}}
 WHOLE = {
@@ -65,6 +69,12 @@ WHOLE = {
         "model": ECHO,
     },
     "gemini": {"candidates": [{"content": {"parts": [{"text": "yes"}]}, "finishReason": "STOP"}]},
+    "openai-responses": {
+        "output": [{"type": "message", "content": [{"type": "output_text", "text": "yes"}]}],
+        "status": "completed",
+        "id": ECHO,
+        "model": ECHO,
+    },
 }
 LIBRARYS = httpx.RemoteProtocolError(f"illegal header line: {ECHO}")
 REFUSALS = {

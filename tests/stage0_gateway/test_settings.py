@@ -36,6 +36,10 @@ NONE = {"base_url": None, "api_key": None}
             {"ANTHROPIC_API_KEY": "a"},
             {**NONE, "model": "anthropic:claude-haiku-4-5", "api_key": "a"},
         ),
+        (
+            {"OPENAI_API_KEY": "k", "LLM_MODEL": "openai-responses:m", "LLM_BASE_URL": "http://x"},
+            {"model": "openai-responses:m", "api_key": "k", "base_url": "http://x"},
+        ),
     ],
     ids=[
         "nothing",
@@ -49,6 +53,7 @@ NONE = {"base_url": None, "api_key": None}
         "empty is not set",
         "another format",
         "a key of another format alone",
+        "another format with the key and the server of openai",
     ],
 )
 def test_the_environment_sets_the_model_the_server_and_the_key(monkeypatch, environment, expected):

@@ -102,11 +102,31 @@ GEMINI = [
     candidate({"text": "press "}, finishReason="STOP"),
     candidate({"text": "it."}, {"functionCall": {"name": "delete", "args": {"only": "tmp"}}}),
 ]
+CALL_ITEM = {"type": "function_call", "id": "c", "call_id": "c", "name": "delete"}
+RESPONSES = [
+    event({"type": "response.output_text.delta", "output_index": 0, "delta": "Do NOT press it."}),
+    event(
+        {
+            "type": "response.output_item.added",
+            "output_index": 1,
+            "item": {**CALL_ITEM, "arguments": ""},
+        }
+    ),
+    event(
+        {
+            "type": "response.function_call_arguments.delta",
+            "output_index": 1,
+            "delta": '{"only": "tmp"}',
+        }
+    ),
+    event({"type": "response.completed", "response": {"status": "completed", "output": []}}),
+]
 STREAMS = {
     "OpenAI text": ("openai:m", OPENAI_TEXT),
     "OpenAI call": ("openai:m", OPENAI_CALL),
     "Anthropic": ("anthropic:m", ANTHROPIC),
     "Gemini": ("gemini:m", GEMINI),
+    "Responses": ("openai-responses:m", RESPONSES),
 }
 EACH = pytest.mark.parametrize(("model", "events"), STREAMS.values(), ids=STREAMS)
 
@@ -180,7 +200,10 @@ async def test_a_reset_of_a_body_that_only_the_connection_ends_interrupts_the_re
 @pytest.mark.parametrize("framing", ["chunked", "close"])
 async def test_a_body_that_ends_properly_needs_no_end_marker(model, events, network, framing):
     expected = await reply_over_tcp(model, network, events, ending="proper end")
-    if model != "gemini:m":
+    if model == "openai-responses:m":  # its end marker contains the status and the token counts
+        reply = await reply_over_tcp(model, network, events[:-1], ending="proper end")
+        assert type(reply) is StreamInterrupted
+    elif model != "gemini:m":
         events = events[:-1]
     reply = await reply_over_tcp(model, network, events, ending="proper end", framing=framing)
     assert reply == expected
@@ -194,7 +217,9 @@ async def test_a_server_that_stops_sending_before_the_end_marker_is_a_timeout(ne
     assert type(reply) is RequestTimeout
 
 
-@pytest.mark.parametrize("finished_last", ["openai:m", "anthropic:m", "gemini:m"])
+@pytest.mark.parametrize(
+    "finished_last", ["openai:m", "anthropic:m", "gemini:m", "openai-responses:m"]
+)
 async def test_a_body_cut_at_any_byte_gives_the_whole_message_or_an_error(finished_last):
     events = {
         "openai:m": [
@@ -205,6 +230,7 @@ async def test_a_body_cut_at_any_byte_gives_the_whole_message_or_an_error(finish
         ],
         "anthropic:m": ANTHROPIC,
         "gemini:m": [GEMINI[0], candidate({"text": "it."}, finishReason="STOP")],
+        "openai-responses:m": RESPONSES,
     }[finished_last]
     body = b"".join(events)
 

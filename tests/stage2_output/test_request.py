@@ -403,7 +403,7 @@ async def test_the_next_request_tries_the_schema_again():
 # ---- with a gateway
 # -------------------------------------------------------------------------------------
 
-WIRES = ["openai:m", "anthropic:m", "gemini:m"]
+WIRES = ["openai:m", "anthropic:m", "gemini:m", "openai-responses:m"]
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -143,7 +143,7 @@ async def test_any_text_of_a_tool_reaches_the_model_without_forging_a_result(
     assert (await conversation.ask()).reply == "done"
     assert conversation.seen[1][-1] == (
         "user",
-        "[Tool result for f]\n" + text.replace("[Tool", "\\[Tool"),
+        "[Tool result for f]\n" + text.replace("[Tool", "\\[Tool").replace("\ud800", "\ufffd"),
     )
 
 

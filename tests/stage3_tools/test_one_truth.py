@@ -1,4 +1,4 @@
-"""Real tool sets (BFCL) give the same run as text and as native calls of three providers.
+"""Real tool sets (BFCL) give the same run as text and as native calls in four formats.
 
 Only formats differ between the runs: the text of decisions, the messages of requests, ids, times.
 Everything else must be equal: the arguments of tools, results, events, the stored history, the
@@ -27,7 +27,7 @@ from stage3_tools import (
 )
 
 EVERY_VALID, EVERY_INVALID = 3, 8
-ACCEPTED = re.compile("[a-zA-Z_][a-zA-Z0-9_-]{0,63}")  # the names that all three providers accept
+ACCEPTED = re.compile("[a-zA-Z_][a-zA-Z0-9_-]{0,63}")  # the names that all providers accept
 REPLY = 'Said, "done" – 完了.'
 
 
@@ -99,7 +99,7 @@ class ByCall:
 
 @dataclass
 class Outcome:
-    """Everything that must be equal in the four runs."""
+    """Everything that must be equal in the five runs."""
 
     reached: list
     received: list
@@ -111,7 +111,7 @@ class Outcome:
 
 
 class Way:
-    """One of the four dialects, for all rows."""
+    """One of the five dialects, for all rows."""
 
     def __init__(self, spoken, reached):
         self.spoken, self._reached = spoken, reached
@@ -232,12 +232,18 @@ def tools():
 
 @pytest.fixture(scope="module")
 def ways(tools):
-    spoken = ByText(), ByCall("openai"), ByCall("anthropic"), ByCall("gemini")
+    spoken = (
+        ByText(),
+        ByCall("openai"),
+        ByCall("anthropic"),
+        ByCall("gemini"),
+        ByCall("openai-responses"),
+    )
     return [Way(each, tools.reached) for each in spoken]
 
 
 async def same_outcome(ways, tools, row, turns):
-    """Return the outcome of a row, after a check that all four dialects agree."""
+    """Return the outcome of a row, after a check that all five dialects agree."""
     registry = tools.registry(row)
     first, *others = [await way.run(row, registry, turns) for way in ways]
     for way, other in zip(ways[1:], others, strict=True):
@@ -255,7 +261,7 @@ def foreign(rows):
     return sum(sent_name(tool["name"]) != tool["name"] for row in rows for tool in row["tools"])
 
 
-async def test_one_call_per_turn_gives_the_same_run_in_all_four_dialects(
+async def test_one_call_per_turn_gives_the_same_run_in_all_five_dialects(
     ways, tools, rows, harness, say
 ):
     checked, rows = 0, rows[::EVERY_VALID]
@@ -271,12 +277,12 @@ async def test_one_call_per_turn_gives_the_same_run_in_all_four_dialects(
         checked += len(calls)
     nothing = sum(not row["valid_calls"] for row in rows)
     say(
-        f"four runs, one call a turn: {checked} calls of {len(rows)} rows, {nothing} of them without a call, "
+        f"five runs, one call a turn: {checked} calls of {len(rows)} rows, {nothing} of them without a call, "
         f"with {foreign(rows)} tools whose names are encoded"
     )
 
 
-async def test_several_calls_in_one_reply_give_the_same_run_in_all_four_dialects(
+async def test_several_calls_in_one_reply_give_the_same_run_in_all_five_dialects(
     ways, tools, rows, harness, say
 ):
     several = [row for row in rows if len(row["valid_calls"]) > 1]
@@ -287,10 +293,10 @@ async def test_several_calls_in_one_reply_give_the_same_run_in_all_four_dialects
         assert harness.same(outcome.reached, pairs(calls)), row["id"]
         assert outcome.result[:4] == ("completed", None, REPLY, 1), row["id"]
         checked += len(calls)
-    say(f"four runs, all calls in one reply: {checked} calls of {len(several)} rows")
+    say(f"five runs, all calls in one reply: {checked} calls of {len(several)} rows")
 
 
-async def test_invalid_calls_get_the_same_errors_in_all_four_dialects(ways, tools, rows, say):
+async def test_invalid_calls_get_the_same_errors_in_all_five_dialects(ways, tools, rows, say):
     broken = [row for row in rows if row.get("invalid_calls")][::EVERY_INVALID]
     checked = 0
     for row in broken:
@@ -305,4 +311,4 @@ async def test_invalid_calls_get_the_same_errors_in_all_four_dialects(ways, tool
         assert outcome.received == [result.output for *_, result in outcome.records], row["id"]
         assert all(text.startswith("Error (validation): ") for text in outcome.received), row["id"]
         checked += len(calls)
-    say(f"four runs, invalid calls: {checked} calls of {len(broken)} rows refused")
+    say(f"five runs, invalid calls: {checked} calls of {len(broken)} rows refused")

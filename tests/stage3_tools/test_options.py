@@ -1,9 +1,24 @@
 import pytest
 
-from stage0_gateway import ChatResponse, Message, Usage
+from stage0_gateway import (
+    ChatResponse,
+    ConfigurationError,
+    Gateway,
+    Message,
+    ScriptedModel,
+    Usage,
+)
 from stage1_context import ContextEngine
 from stage2_output import OutputController
-from stage3_tools import PromptDialect, RunLimits, ToolLoopDeps, ToolLoopOptions, ToolRegistry
+from stage3_tools import (
+    PromptDialect,
+    RunLimits,
+    ToolLoopDeps,
+    ToolLoopOptions,
+    ToolRegistry,
+    ask,
+    run_tool_loop,
+)
 
 
 @pytest.mark.parametrize(
@@ -152,3 +167,20 @@ async def test_invalid_replies_count_toward_the_limit(new_conversation, chat_of,
         limits=RunLimits(tokens=100)
     )
     assert (result.status, result.last_raw_content) == ("limit", "hm")
+
+
+async def test_the_reasoning_of_a_run_is_sent_with_each_request():
+    model = ScriptedModel(['{"tool": null, "reply": "a"}'] * 3)
+    async with Gateway("openai:m", transport=model, reasoning="low") as gateway:
+        deps = ToolLoopDeps(gateway.chat)
+        session = await deps.context_engine.create_session()
+        await run_tool_loop(deps, session, "Hi.", reasoning="high")
+        await run_tool_loop(deps, session, "Hi.", ToolLoopOptions(reasoning="medium"))
+        await run_tool_loop(deps, session, "Hi.")
+    assert [each.reasoning for each in model.requests] == ["high", "medium", "low"]
+
+
+async def test_an_unknown_reasoning_of_a_run_raises_with_the_valid_choices():
+    async with Gateway("openai:m", transport=ScriptedModel([])) as gateway:
+        with pytest.raises(ConfigurationError, match="reasoning='max' is unknown"):
+            await ask("Hi.", model=gateway, reasoning="max")

@@ -180,6 +180,7 @@ async def schemas_sent(provider, *, tools, base_url=None):
     [
         ("openai", True, True),
         ("anthropic", True, True),
+        ("openai-responses", True, True),
         ("gemini", False, True),
         ("ollama", False, True),
         ("deepseek", False, False),

@@ -52,13 +52,18 @@ def usage(read=None, wrote=None, cached=None, thought=None, cache_write=None):
         ("gemini", usage(1000, 50, cached=900, thought=400), BilledTokens(100, 900, 0, 450)),
         ("gemini", usage(34, thought=68), BilledTokens(34, 0, 0, 68)),  # cut while thinking
         ("openai", usage(0, 0), BilledTokens(0, 0, 0, 0)),
+        (
+            "openai-responses",
+            usage(1000, 50, cached=200, thought=40, cache_write=700),
+            BilledTokens(100, 200, 700, 50),
+        ),
     ],
 )
 def test_every_token_is_billed_once_in_the_counting_of_each_format(wire, reported, billed):
     assert billed_tokens(wire, reported) == billed
 
 
-@pytest.mark.parametrize("wire", ["openai", "anthropic", "gemini"])
+@pytest.mark.parametrize("wire", ["openai", "anthropic", "gemini", "openai-responses"])
 @pytest.mark.parametrize(
     "reported", [None, usage(), usage(10), usage(wrote=10), usage(wrote=10, cached=5)]
 )
@@ -77,6 +82,7 @@ def test_thinking_tokens_without_output_tokens_are_incomplete_if_the_output_incl
         ("openai", usage(31, 9, cached=161)),  # xAI's Grok behind Azure reports this
         ("openai", usage(100, 9, cached=60, cache_write=60)),
         ("openai", usage(43, 10, thought=11)),
+        ("openai-responses", usage(43, 10, thought=11)),
         ("anthropic", usage(43, 10, thought=11)),
         ("gemini", usage(31, 9, cached=161)),
         ("gemini", usage(31, 9, thought=-4)),
@@ -99,6 +105,7 @@ def test_equal_work_costs_the_same_in_every_wire_format():
         "openai": usage(1000, 90, cached=600, thought=40, cache_write=300),
         "anthropic": usage(100, 90, cached=600, thought=40, cache_write=300),
         "gemini": usage(1000, 50, cached=600, thought=40, cache_write=300),
+        "openai-responses": usage(1000, 90, cached=600, thought=40, cache_write=300),
     }
     costs = {wire: table.cost("openai", "m", wire, report) for wire, report in reports.items()}
     assert costs == dict.fromkeys(
@@ -109,7 +116,10 @@ def test_equal_work_costs_the_same_in_every_wire_format():
 counts = st.none() | st.integers(-5, 1000) | st.sampled_from([MAX_TOKENS, 10**400, -(10**400)])
 
 
-@given(st.sampled_from(["openai", "anthropic", "gemini"]), st.builds(Usage, *[counts] * 5))
+@given(
+    st.sampled_from(["openai", "anthropic", "gemini", "openai-responses"]),
+    st.builds(Usage, *[counts] * 5),
+)
 def test_no_usage_gives_a_negative_or_infinite_cost(wire, reported):
     cost = PriceTable({"m": HAIKU}).cost("openai", "m", wire, reported)
     assert cost is None or (math.isfinite(cost) and cost >= 0)
@@ -263,6 +273,12 @@ def test_a_price_table_does_not_import_the_library():
     ("provider", "model", "wire", "listed"),
     [
         ("openai", "gpt-4o-mini-2024-07-18", "openai", Price(0.15, 0.6, 0.075, 0.15)),
+        (
+            "openai-responses",
+            "gpt-4o-mini-2024-07-18",
+            "openai-responses",
+            Price(0.15, 0.6, 0.075, 0.15),
+        ),
         ("anthropic", "claude-3-5-haiku-20241022", "anthropic", Price(0.8, 4, 0.08, 1.0)),
         ("gemini", "gemini-2.0-flash", "gemini", Price(0.1, 0.4, 0.025, 0.1)),
     ],
@@ -313,7 +329,10 @@ def test_a_model_without_a_price_in_the_library_has_no_cost(library, provider, m
     assert library.cost(provider, model, "openai", THOUSAND) is None
 
 
-@given(st.sampled_from(["openai", "anthropic", "gemini"]), st.builds(Usage, *[counts] * 5))
+@given(
+    st.sampled_from(["openai", "anthropic", "gemini", "openai-responses"]),
+    st.builds(Usage, *[counts] * 5),
+)
 def test_implausible_usage_is_not_passed_to_the_library(wire, reported):
     pytest.importorskip("genai_prices", reason=NOT_INSTALLED)
     cost = GenaiPrices().cost("anthropic", "claude-3-5-haiku-20241022", wire, reported)

@@ -1,5 +1,6 @@
 import copy
 import json
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -26,8 +27,57 @@ def test_a_body_is_compact_json_in_utf8():
     assert to_json({"a": "ü上", "b": 1}) == '{"a":"ü上","b":1}'.encode()
 
 
-def test_half_a_surrogate_pair_is_escaped_as_in_json():
-    assert to_json({"a": "ü\ud83d"}) == b'{"a":"\\u00fc\\ud83d"}'
+def test_half_a_surrogate_pair_becomes_a_replacement_character():
+    assert to_json({"\ud83d": "ü\ude00"}) == '{"\ufffd":"ü\ufffd"}'.encode()
+
+
+def test_two_halves_of_a_surrogate_pair_become_their_character():
+    assert to_json({"a": "\ud83d\ude00\ude00"}) == '{"a":"\N{GRINNING FACE}\ufffd"}'.encode()
+
+
+HALF = "a\ud83d"
+HALF_PARTS = (TextPart(HALF), JsonPart({HALF: HALF}), DocumentPart("AAAA", name=HALF))
+
+
+@pytest.mark.parametrize(
+    "model", ["openai:m", "openai-responses:m", "mistral:m", "anthropic:m", "gemini:m"]
+)
+@pytest.mark.parametrize(
+    "arguments", [json.dumps({HALF: HALF}), json.dumps({HALF: HALF}, ensure_ascii=False), HALF]
+)
+def test_no_request_contains_half_a_surrogate_pair(model, arguments):
+    call = ToolCall(HALF, HALF, arguments)
+    schema = {"type": "object", "description": HALF, "properties": {HALF: {"const": HALF}}}
+    request = ChatRequest(
+        "m",
+        (
+            Message.system(HALF),
+            Message.user(HALF_PARTS),
+            Message.assistant((TextPart(HALF),), [call]),
+            Message.tool(HALF_PARTS, call.id, name=HALF),
+            Message.tool(HALF, call.id, is_error=True),
+        ),
+        (ToolSpec(HALF, HALF, schema),),
+        response_schema=schema,
+        stop=() if model.startswith("openai-responses") else (HALF,),
+        cache_key=HALF,
+        provider_options={"user": HALF},
+    )
+    body = encode_request(resolve(model), request, stream=False).body.decode()
+    texts = [body]
+    for text in texts:  # also in JSON inside of texts
+        assert not any("\ud800" <= character <= "\udfff" for character in text)
+        with suppress(ValueError):
+            texts += strings(json.loads(text))
+
+
+def strings(value):
+    """Return all texts in a JSON value."""
+    if isinstance(value, dict):
+        return [text for pair in value.items() for each in pair for text in strings(each)]
+    if isinstance(value, list):
+        return [text for each in value for text in strings(each)]
+    return [value] if isinstance(value, str) else []
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), {1}, object(), b"bytes"])
@@ -53,7 +103,7 @@ def test_a_value_that_is_nested_too_deeply_raises_a_value_error():
         body = body["a"]  # type: ignore[assignment]
 
 
-@pytest.mark.parametrize("model", ["openai:m", "anthropic:m", "gemini:m"])
+@pytest.mark.parametrize("model", ["openai:m", "anthropic:m", "gemini:m", "openai-responses:m"])
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_request_has_the_url_and_the_format_of_its_model(model, stream):
     target = resolve(model)
@@ -82,11 +132,15 @@ def test_the_repr_of_a_request_hides_the_query_and_the_body():
 # ---- cached encodings
 # -------------------------------------------------------------------------------------
 
-TARGETS = [resolve(model) for model in ("openai:m", "anthropic:m", "gemini:m", "mistral:m")]
+TARGETS = [
+    resolve(model)
+    for model in ("openai:m", "anthropic:m", "gemini:m", "openai-responses:m", "mistral:m")
+]
 OWN = {
     "openai": {"field": "thinking", "extra_content": {"g": 1}},
     "anthropic": {"signature": "s", "cache_control": {"type": "ephemeral"}},
     "gemini": {"thoughtSignature": "s", "functionCall": {"id": "own"}, "at": 0},
+    "openai-responses": {"encrypted_content": "s", "at": 0},
 }
 ODD = [
     "",
@@ -113,7 +167,9 @@ contents = texts | st.lists(
         DocumentPart, texts, st.sampled_from(["application/pdf", "text/plain"]), provider_data=data
     )
     | st.builds(
-        ProviderPart, st.sampled_from(["openai", "anthropic", "gemini"]), st.just({"type": "own"})
+        ProviderPart,
+        st.sampled_from(["openai", "anthropic", "gemini", "openai-responses"]),
+        st.just({"type": "own"}),
     ),
     max_size=2,
 )
@@ -136,7 +192,7 @@ options = st.sampled_from(
     [
         {},
         {"n": 2, "a": {"b": 1}},
-        {"messages": [], "contents": []},
+        {"messages": [], "contents": [], "input": []},
         {"system": "s"},
         {"tools": [{"type": "own"}]},
         {1: 2},
@@ -214,7 +270,7 @@ def loop(turns):
     return messages
 
 
-each_target = pytest.mark.parametrize("target", TARGETS[:3], ids=lambda target: target.provider)
+each_target = pytest.mark.parametrize("target", TARGETS[:4], ids=lambda target: target.provider)
 
 
 @each_target
@@ -270,7 +326,8 @@ def test_an_exchange_with_another_result_is_encoded_again(target):
 
 @each_target
 @pytest.mark.parametrize(
-    "own", [None, {"tools": [{"type": "own"}]}, {"messages": [], "contents": []}]
+    "own",
+    [None, {"tools": [{"type": "own"}]}, {"messages": [], "contents": [], "input": []}],
 )
 def test_cached_tools_are_combined_with_any_conversation(target, own):
     for turns in range(4):

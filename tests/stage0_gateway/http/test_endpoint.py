@@ -41,6 +41,12 @@ def test_a_known_provider_has_a_default_url():
             {"x-goog-api-key": "k"},
         ),
         (
+            "openai-responses:gpt-5-mini",
+            "https://api.openai.com/v1/responses",
+            "https://api.openai.com/v1/responses",
+            {"Authorization": "Bearer k"},
+        ),
+        (
             "ollama:llama3.2",
             "http://127.0.0.1:11434/v1/chat/completions",
             "http://127.0.0.1:11434/v1/chat/completions",
@@ -97,7 +103,7 @@ def test_an_unknown_provider_is_rejected_with_a_list_of_the_known_ones():
     with pytest.raises(ConfigurationError) as caught:
         resolve("opnai:m")
     assert "Unknown provider 'opnai'" in str(caught.value)
-    assert "openai, anthropic, gemini" in str(caught.value)
+    assert "openai, anthropic, gemini, openai-responses" in str(caught.value)
     assert "openai:m" in str(caught.value)
 
 

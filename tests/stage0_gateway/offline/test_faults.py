@@ -22,7 +22,7 @@ from stage0_gateway import (
 )
 from stage0_gateway.offline.faults import FAULTS, fault_plan
 
-MODELS = ["openai:teacher", "anthropic:teacher", "gemini:teacher"]
+MODELS = ["openai:teacher", "anthropic:teacher", "gemini:teacher", "openai-responses:teacher"]
 WEATHER = ToolSpec(
     "get_weather",
     "Get the current weather of a city.",

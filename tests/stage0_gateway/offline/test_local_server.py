@@ -26,7 +26,7 @@ REQUEST = json.dumps(
 ).encode()
 
 LENGTH = f"Send the body with a Content-Length of at most {BODY_LIMIT} bytes."
-MODELS = ["openai:teacher", "anthropic:teacher", "gemini:teacher"]
+MODELS = ["openai:teacher", "anthropic:teacher", "gemini:teacher", "openai-responses:teacher"]
 
 
 @contextmanager

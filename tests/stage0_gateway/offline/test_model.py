@@ -31,7 +31,9 @@ def gateway(model: str) -> Gateway:
     return Gateway(model, base_url="http://model", transport=OfflineModel())
 
 
-@pytest.mark.parametrize("model", ["openai:teacher", "anthropic:teacher", "gemini:teacher"])
+@pytest.mark.parametrize(
+    "model", ["openai:teacher", "anthropic:teacher", "gemini:teacher", "openai-responses:teacher"]
+)
 @pytest.mark.parametrize("tools", [(), (WEATHER,)])
 async def test_a_streamed_reply_equals_the_whole_reply(
     model: str, tools: tuple[ToolSpec, ...]
@@ -41,7 +43,9 @@ async def test_a_streamed_reply_equals_the_whole_reply(
         assert await asked.stream([QUESTION], tools=tools).final_message() == whole
 
 
-@pytest.mark.parametrize("model", ["openai:teacher", "anthropic:teacher", "gemini:teacher"])
+@pytest.mark.parametrize(
+    "model", ["openai:teacher", "anthropic:teacher", "gemini:teacher", "openai-responses:teacher"]
+)
 async def test_a_failed_call_is_reported_in_every_format(model: str) -> None:
     made = Message.assistant("", [ToolCall("call_1", "get_weather", '{"city": "Shanghai"}')])
     result = Message.tool("Error: no such city", "call_1", is_error=True, name="get_weather")

@@ -19,7 +19,7 @@ from stage0_gateway import (
 )
 
 ASK = [Message.user("hi")]
-MODELS = ["openai:m", "anthropic:m", "gemini:m"]
+MODELS = ["openai:m", "anthropic:m", "gemini:m", "openai-responses:m"]
 CALL = ToolCall("call_1", "f", '{"a": "b c d e f g"}')
 
 

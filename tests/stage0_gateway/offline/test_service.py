@@ -20,6 +20,7 @@ PATHS = {
     "openai": ["/v1/chat/completions"],
     "anthropic": ["/v1/messages"],
     "gemini": ["/v1beta/models/teacher:generateContent", "/models/m:streamGenerateContent?alt=sse"],
+    "openai-responses": ["/v1/responses"],
 }
 EACH = [path for paths in PATHS.values() for path in paths]
 JSON = st.recursive(
@@ -82,7 +83,7 @@ def test_a_lone_surrogate_in_a_question_is_repeated_in_the_reply() -> None:
 def test_an_unknown_path_is_a_404_with_a_list_of_the_known_paths(method: str, path: str) -> None:
     status, value = json_of(method, path, ASKED)
     message = (
-        f"Unknown {method} {path}. Use POST /v1/chat/completions, /v1/messages or "
+        f"Unknown {method} {path}. Use POST /v1/chat/completions, /v1/responses, /v1/messages or "
         "/v1beta/models/teacher:generateContent, or GET /v1/models."
     )
     assert (status, value["error"]["message"]) == (404, message)

@@ -20,7 +20,7 @@ from stage0_gateway import (
 )
 from stage0_gateway.offline.teacher import MAX_CALLS, answer
 
-FORMATS = ["openai:teacher", "anthropic:teacher", "gemini:teacher"]
+FORMATS = ["openai:teacher", "anthropic:teacher", "gemini:teacher", "openai-responses:teacher"]
 
 
 def parameters(*required: str, **optional: Any) -> dict[str, Any]:

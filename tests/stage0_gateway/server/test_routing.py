@@ -1,10 +1,10 @@
 import pytest
 
 from stage0_gateway.server.routing import format_of
-from stage0_gateway.wire import anthropic, gemini, openai
+from stage0_gateway.wire import anthropic, gemini, openai, openai_responses
 
 
-@pytest.mark.parametrize("wire", [openai, anthropic, gemini])
+@pytest.mark.parametrize("wire", [openai, anthropic, gemini, openai_responses])
 @pytest.mark.parametrize("stream", [True, False])
 def test_the_path_of_each_wire_format_selects_its_server_format(wire, stream):
     room = format_of("/some/base" + wire.path("a/model:x", stream=stream))

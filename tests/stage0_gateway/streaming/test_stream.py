@@ -108,14 +108,57 @@ GEMINI_WHOLE = (
     part({"text": "hm", "thought": True}, {"text": "Let me see."}, GEMINI_CALL, finishReason="STOP")
     | GEMINI_USAGE
 )
+RESPONSES_ITEMS = [
+    {
+        "type": "reasoning",
+        "id": "r",
+        "summary": [{"type": "summary_text", "text": "hm"}],
+        "encrypted_content": "s",
+    },
+    {
+        "type": "message",
+        "content": [{"type": "output_text", "text": "Let me see.", "annotations": []}],
+    },
+    {"type": "function_call", "call_id": "t1", "name": "f", "arguments": '{"a": 1}'},
+]
+RESPONSES_USAGE = {"input_tokens": 3, "output_tokens": 9}
+
+
+def of_item(kind, index, **fields):
+    return {"type": f"response.{kind}", "output_index": index, **fields}
+
+
+RESPONSES_WHOLE = {
+    "id": "r",
+    "model": "m-1",
+    "status": "completed",
+    "output": RESPONSES_ITEMS,
+    "usage": RESPONSES_USAGE,
+}
+RESPONSES = sse(
+    {"type": "response.created", "response": {"status": "in_progress"}},
+    of_item("output_item.added", 0, item={"type": "reasoning", "id": "r"}),
+    of_item("reasoning_summary_text.delta", 0, summary_index=0, delta="hm"),
+    of_item("output_item.done", 0, item=RESPONSES_ITEMS[0]),
+    of_item("output_item.added", 1, item={"type": "message"}),
+    of_item("output_text.delta", 1, content_index=0, delta="Let me "),
+    of_item("output_text.delta", 1, content_index=0, delta="see."),
+    of_item("output_item.done", 1, item=RESPONSES_ITEMS[1]),
+    of_item("output_item.added", 2, item={**RESPONSES_ITEMS[2], "arguments": ""}),
+    of_item("function_call_arguments.delta", 2, delta='{"a":'),
+    of_item("function_call_arguments.delta", 2, delta=" 1}"),
+    of_item("output_item.done", 2, item=RESPONSES_ITEMS[2]),
+    {"type": "response.completed", "response": RESPONSES_WHOLE},
+)
 FORMATS = pytest.mark.parametrize(
     ("model", "chunks", "whole", "raw_reason"),
     [
         ("openai:m", OPENAI, OPENAI_WHOLE, "tool_calls"),
         ("anthropic:m", ANTHROPIC, ANTHROPIC_WHOLE, "tool_use"),
         ("gemini:m", GEMINI, GEMINI_WHOLE, "STOP"),
+        ("openai-responses:m", RESPONSES, RESPONSES_WHOLE, "completed"),
     ],
-    ids=["openai", "anthropic", "gemini"],
+    ids=["openai", "anthropic", "gemini", "openai-responses"],
 )
 
 

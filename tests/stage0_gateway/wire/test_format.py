@@ -15,4 +15,4 @@ def test_every_provider_has_a_complete_wire_format():
 
 def test_each_format_has_a_name_of_its_own():
     names = [each.wire.NAME for each in PROVIDERS.values()]
-    assert {*names} == {"openai", "anthropic", "gemini"}
+    assert {*names} == {"openai", "mistral", "anthropic", "gemini", "openai-responses"}

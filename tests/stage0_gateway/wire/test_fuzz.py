@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from stage0_gateway import ChatRequest, ChatResponse, GatewayError, Message
 from stage0_gateway.streaming.sse import SseReader
-from stage0_gateway.wire import anthropic, gemini, openai
+from stage0_gateway.wire import anthropic, gemini, openai, openai_responses
 from stage0_gateway.wire.error_body import error_for_body
 
-WIRES = (openai, anthropic, gemini)
+WIRES = (openai, anthropic, gemini, openai_responses)
 many = settings(max_examples=150)
 each_wire = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.NAME)
 
@@ -29,6 +29,10 @@ def block(index, start, *deltas):
     yield {"type": "content_block_stop", "index": index}
 
 
+def of_item(kind, index, **fields):
+    return {"type": f"response.{kind}", "output_index": index, **fields}
+
+
 def parts(*several, **more):
     return {"candidates": [{"content": {"parts": list(several)}, **more}], "modelVersion": "m"}
 
@@ -36,6 +40,32 @@ def parts(*several, **more):
 DETAIL = {"type": "reasoning.text", "index": 0, "text": "hm", "signature": "s"}
 CITED = {"type": "url_citation", "url_citation": {"url": "u", "title": "t"}}
 SEARCH = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
+NOTE = {"type": "url_citation", "url": "u", "title": "t", "start_index": 0, "end_index": 1}
+ITEMS = [
+    {
+        "type": "reasoning",
+        "id": "r",
+        "summary": [{"type": "summary_text", "text": "hm"}],
+        "encrypted_content": "s",
+    },
+    {
+        "type": "message",
+        "id": "m",
+        "phase": "commentary",
+        "content": [
+            {"type": "output_text", "text": "Grüße 🙂", "annotations": [NOTE]},
+            {"type": "refusal", "refusal": "no"},
+        ],
+    },
+    {"type": "web_search_call", "id": "w", "action": {"query": "x"}},
+    {"type": "function_call", "id": "f", "call_id": "a", "name": "f", "arguments": '{"a": 1}'},
+]
+COUNTED = {
+    "input_tokens": 3,
+    "output_tokens": 4,
+    "input_tokens_details": {"cached_tokens": 1},
+    "output_tokens_details": {"reasoning_tokens": 1},
+}
 QUOTED = {"type": "web_search_result_location", "url": "u", "title": "t", "cited_text": "q"}
 STREAMS = {
     "openai": [
@@ -118,6 +148,24 @@ STREAMS = {
             }
         },
     ],
+    "openai-responses": [
+        {"type": "response.created", "response": {"id": "r", "model": "m"}},
+        of_item("output_item.added", 0, item={**ITEMS[0], "summary": []}),
+        of_item("reasoning_summary_text.delta", 0, summary_index=0, delta="hm"),
+        of_item("output_item.done", 0, item=ITEMS[0]),
+        of_item("output_item.added", 1, item={**ITEMS[1], "content": []}),
+        of_item("output_text.delta", 1, content_index=0, delta="Grüße "),
+        of_item("output_text.delta", 1, content_index=0, delta="🙂"),
+        of_item("output_text.annotation.added", 1, content_index=0, annotation=NOTE),
+        of_item("refusal.delta", 1, content_index=1, delta="no"),
+        of_item("output_item.done", 1, item=ITEMS[1]),
+        of_item("output_item.added", 2, item=ITEMS[2]),
+        of_item("output_item.done", 2, item=ITEMS[2]),
+        of_item("output_item.added", 3, item={**ITEMS[3], "arguments": ""}),
+        of_item("function_call_arguments.delta", 3, delta='{"a": 1}'),
+        of_item("output_item.done", 3, item=ITEMS[3]),
+        {"type": "response.completed", "response": {"status": "completed", "usage": COUNTED}},
+    ],
 }
 SAID = {
     "reasoning_content": "hm",
@@ -144,6 +192,12 @@ BODIES = {
         **STREAMS["gemini"][3],
         "promptFeedback": {},
         "usageMetadata": {"promptTokenCount": 1},
+    },
+    "openai-responses": {
+        "status": "incomplete",
+        "incomplete_details": {"reason": "max_output_tokens"},
+        "output": ITEMS,
+        "usage": COUNTED,
     },
 }
 

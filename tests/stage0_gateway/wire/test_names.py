@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stage0_gateway import ToolSpec
-from stage0_gateway.wire.names import own_names, sent_id, sent_name
+from stage0_gateway.wire.names import own_names, sent_id, sent_name, shortened
 
 ACCEPTED = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 
@@ -48,3 +48,24 @@ def test_an_unsupported_id_is_replaced_by_a_distinct_one():
     assert one != other
     assert one.startswith("functions_look_0_")
     assert re.fullmatch("[a-zA-Z0-9_-]+", one)
+
+
+@given(st.lists(st.text(max_size=90), unique=True, max_size=30), st.sampled_from([20, 40, 64]))
+def test_shortened_texts_fit_and_stay_distinct(texts, length):
+    sent = [shortened(text, length) for text in texts]
+    assert all(len(each) <= length for each in sent)
+    assert len({*sent}) == len(texts)
+    assert [each for each in texts if len(each) <= length] == [
+        each for each, before in zip(sent, texts, strict=True) if len(before) <= length
+    ]
+
+
+def test_a_long_text_keeps_its_beginning_and_gets_a_stable_fingerprint():
+    assert shortened("toolu_" + "a" * 40, 40) == "toolu_aaaaaaaaaaaaaaaaa_ef57c573734feaf4"
+
+
+@given(st.lists(st.text(max_size=90), unique=True, max_size=30))
+def test_sent_ids_are_accepted_and_distinct(ids):
+    sent = [sent_id(each) for each in ids]
+    assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", each) for each in sent)
+    assert len({*sent}) == len(ids)

@@ -4,7 +4,7 @@ import pytest
 
 from stage0_gateway.errors import GatewayError, InvalidRequest, ServerFailed, StreamInterrupted
 from stage0_gateway.response import Usage
-from stage0_gateway.wire import anthropic, gemini, openai
+from stage0_gateway.wire import anthropic, gemini, openai, openai_responses
 
 CALL = {"id": "a", "function": {"name": "f", "arguments": "{}"}}
 IN_A_STREAM = {
@@ -24,7 +24,7 @@ def test_an_error_of_any_shape_in_a_stream_is_raised_with_its_message(event):
         reader.read_event(event)
 
 
-@pytest.mark.parametrize("wire", [openai, anthropic, gemini])
+@pytest.mark.parametrize("wire", [openai, anthropic, gemini, openai_responses])
 @pytest.mark.parametrize(
     "body", [{"detail": "boom"}, {"message": "boom"}, {"error": {"message": "boom"}}]
 )

@@ -14,12 +14,14 @@ from pydantic import TypeAdapter, ValidationError
 from stage0_gateway.server import anthropic as serve_anthropic
 from stage0_gateway.server import gemini as serve_gemini
 from stage0_gateway.server import openai as serve_openai
-from stage0_gateway.wire import anthropic, gemini, openai
+from stage0_gateway.server import openai_responses as serve_openai_responses
+from stage0_gateway.wire import anthropic, gemini, openai, openai_responses
 
 FORMATS = {
     "openai": (serve_openai, openai),
     "anthropic": (serve_anthropic, anthropic),
     "gemini": (serve_gemini, gemini),
+    "openai-responses": (serve_openai_responses, openai_responses),
 }
 
 
@@ -27,6 +29,12 @@ def official_openai() -> TypeAdapter:
     from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
 
     return TypeAdapter(CompletionCreateParamsNonStreaming)
+
+
+def official_openai_responses() -> TypeAdapter:
+    from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
+
+    return TypeAdapter(ResponseCreateParamsNonStreaming)
 
 
 def official_anthropic() -> TypeAdapter:
@@ -103,6 +111,22 @@ def test_a_conversation_is_unchanged_after_a_second_round_trip(recorded, provide
     for name, path, body in requests_with_tools(recorded("wire.jsonl")[0], provider):
         once = wire.encode(served.decode_request(body, path))
         assert wire.encode(served.decode_request(once, path)) == once, name
+
+
+def test_recorded_requests_in_the_responses_format_conform_to_the_official_types(recorded, say):
+    adapter, wrong = official_openai_responses(), {}
+    rows = recorded("responses.jsonl")[0]
+    for row in rows:
+        body = row["request"]
+        once = openai_responses.encode(serve_openai_responses.decode_request(body))
+        again = openai_responses.encode(serve_openai_responses.decode_request(once))
+        assert again == once, row["id"]
+        why = is_refused(adapter, once)
+        if why and not is_refused(adapter, body):
+            wrong[row["id"]] = why
+    assert wrong == {}
+    assert len(rows) > 100
+    say(f"responses.jsonl: {len(rows)} requests checked against the official types")
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])

@@ -8,9 +8,9 @@ import pytest
 from stage0_gateway.errors import GatewayError
 from stage0_gateway.request import ChatRequest
 from stage0_gateway.streaming.sse import SseReader
-from stage0_gateway.wire import anthropic, error_body, gemini, openai
+from stage0_gateway.wire import anthropic, error_body, gemini, openai, openai_responses
 
-WIRES = {wire.NAME: wire for wire in (openai, anthropic, gemini)}
+WIRES = {wire.NAME: wire for wire in (openai, anthropic, gemini, openai_responses)}
 CUTS = ("whole", "byte", "random", "line")
 KINDS = {
     "AuthenticationFailed": "auth",

@@ -52,10 +52,11 @@ def chain():
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["chat", "stream"])
 async def test_model_settings_are_passed_to_the_request(chain, new_recorder, streamed):
-    settings = {"temperature": 0.5, "max_tokens": 77, "model": "openai:other"}
+    settings = {"temperature": 0.5, "max_tokens": 77, "reasoning": "low", "model": "openai:other"}
     await chain(asks(("f", {})), new_recorder().tool, streamed=streamed, **settings)
     (request,) = chain.requests
     assert (request.temperature, request.max_tokens, request.model) == (0.5, 77, "other")
+    assert request.reasoning == "low"
 
 
 async def test_unset_model_settings_are_not_passed(new_recorder):

@@ -37,7 +37,7 @@ from stage3_tools import (
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 NO_PARAMETERS = {"type": "object", "properties": {}}
 IMAGE = ImagePart("aGk=", "image/png")
-WIRES = ["openai", "anthropic", "gemini"]
+WIRES = ["openai", "anthropic", "gemini", "openai-responses"]
 on_every_wire = pytest.mark.parametrize("wire", WIRES)
 
 
@@ -89,7 +89,8 @@ class Conversation:
     def sent_messages(self, number=-1):
         """Return the messages of one request body."""
         body = self.model.bodies[number]
-        return body.get("messages") or body["contents"]
+        fields = ("messages", "contents", "input")
+        return next(body[field] for field in fields if field in body)
 
 
 @pytest.fixture
@@ -226,6 +227,22 @@ async def test_tools_are_sent_in_the_format_of_the_provider(new_conversation, wi
                         {"name": "f", "description": "", "parametersJsonSchema": NO_PARAMETERS},
                     ]
                 }
+            ],
+            "openai-responses": [
+                {
+                    "type": "function",
+                    "name": "get_weather",
+                    "description": "Tells it.",
+                    "parameters": CITY,
+                    "strict": False,
+                },
+                {
+                    "type": "function",
+                    "name": "f",
+                    "description": "",
+                    "parameters": NO_PARAMETERS,
+                    "strict": False,
+                },
             ],
         }[wire]
     )
@@ -386,6 +403,15 @@ RESULTS = {
             ],
         }
     ],
+    "openai-responses": [
+        {"type": "function_call_output", "call_id": "c1", "output": "one"},
+        {
+            "type": "function_call_output",
+            "call_id": "c2",
+            "output": "Error (execution): ValueError: no",
+        },
+        {"type": "function_call_output", "call_id": "c3", "output": '{"celsius":22}'},
+    ],
 }
 
 
@@ -401,7 +427,7 @@ async def test_results_are_sent_in_call_order_with_their_ids_and_errors_are_mark
     calls = [a_call("c1", "a", '{"n": 1}'), a_call("c2", "b"), a_call("c3", "a", '{"n": 3}')]
     conversation = new_conversation(wire, [asks(*calls, text="I look."), "done"], *tools)
     result = await conversation.ask()
-    assert conversation.sent_messages()[2:] == RESULTS[wire]
+    assert conversation.sent_messages()[-len(RESULTS[wire]) :] == RESULTS[wire]
     assert (result.status, result.tool_rounds, await conversation.problems()) == (
         "completed",
         1,
@@ -462,6 +488,21 @@ PICTURES = {
             ],
         }
     ],
+    "openai-responses": [
+        {
+            "type": "function_call_output",
+            "call_id": "c1",
+            "output": [
+                {"type": "input_text", "text": "the map"},
+                {
+                    "type": "input_image",
+                    "image_url": "data:image/png;base64,aGk=",
+                    "detail": "auto",
+                },
+            ],
+        },
+        {"type": "function_call_output", "call_id": "c2", "output": "ok"},
+    ],
 }
 
 
@@ -472,7 +513,7 @@ async def test_an_image_in_a_result_is_sent_to_the_model(new_conversation, wire)
         wire, [asks(a_call("c1", "draw"), a_call("c2")), "done"], draw, tool("f")
     )
     await conversation.ask()
-    assert conversation.sent_messages()[2:] == PICTURES[wire]
+    assert conversation.sent_messages()[-len(PICTURES[wire]) :] == PICTURES[wire]
     assert (await conversation.history())[2] == Message.tool(
         (TextPart("the map"), IMAGE), "c1", name="draw"
     )

@@ -360,16 +360,17 @@ async def test_new_parameters_apply_from_the_next_request_on(conversation):
         approved.append(request.arguments["x"])
         return True
 
-    new = {"temperature": 0.5, "max_tokens": 99, "approve": approve}
+    new = {"temperature": 0.5, "max_tokens": 99, "reasoning": "low", "approve": approve}
     async for _ in runner:
         if runner.iteration_count == 1:
             runner.set_params(
                 lambda now: replace(now, **new, on_event=lambda event: events.append(event.name))
             )
             assert (runner.params.temperature, runner.params.max_tokens) == (0.5, 99)
-    assert [(each.temperature, each.max_tokens) for each in conversation.model.requests] == [
-        (None, None),
-        *[(0.5, 99)] * 2,
+    requests = conversation.model.requests
+    assert [(each.temperature, each.max_tokens, each.reasoning) for each in requests] == [
+        (None, None, None),
+        *[(0.5, 99, "low")] * 2,
     ]
     assert approved == [2]  # the approver was not asked about the calls of the current turn
     assert events[0] == "turn_start"

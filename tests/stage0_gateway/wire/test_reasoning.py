@@ -1,0 +1,205 @@
+import pytest
+from pydantic import TypeAdapter
+
+from stage0_gateway import ChatRequest, ConfigurationError, Gateway, Message, ScriptedModel
+from stage0_gateway.server import anthropic as serve_anthropic
+from stage0_gateway.server import gemini as serve_gemini
+from stage0_gateway.server import openai as serve_openai
+from stage0_gateway.server import openai_responses as serve_responses
+from stage0_gateway.wire import anthropic, gemini, openai
+from stage0_gateway.wire import openai_responses as responses
+from stage0_gateway.wire.reasoning import BUDGETS
+
+HI = (Message.user("hi"),)
+BUDGET_MODELS = ["claude-3-7-sonnet-20250219", "claude-sonnet-4-20250514", "claude-opus-4-1"]
+BUDGET_MODELS += ["claude-haiku-4-5", "claude-opus-4-5-20251101"]
+LEVEL_MODELS = ["claude-opus-4-7", "claude-sonnet-5", "claude-haiku-5-5", "claude-opus-10"]
+
+
+def request(model="m", **options):
+    return ChatRequest(model, HI, **options)
+
+
+def thinking_of(model, **options):
+    body = anthropic.encode(request(model, **options))
+    return body["thinking"], body.get("output_config"), body["max_tokens"]
+
+
+@pytest.mark.parametrize("wire", [openai, anthropic, gemini])
+def test_without_the_setting_a_request_has_no_field_for_it(wire):
+    text = str(wire.encode(request()))
+    assert not any(name in text for name in ("reasoning", "thinking", "effort"))
+
+
+@pytest.mark.parametrize("level", ["low", "medium", "high"])
+def test_a_level_is_the_effort_in_the_openai_format(level):
+    assert openai.encode(request(reasoning=level))["reasoning_effort"] == level
+
+
+def test_a_level_is_the_effort_in_the_responses_format():
+    assert responses.encode(request(reasoning="low"))["reasoning"] == {"effort": "low"}
+    with pytest.raises(ConfigurationError, match="m does not accept reasoning=2048"):
+        responses.encode(request(reasoning=2048))
+
+
+def test_the_openai_format_explains_that_it_has_no_token_budgets():
+    with pytest.raises(ConfigurationError) as raised:
+        openai.encode(request("gpt-5-mini", reasoning=2048))
+    assert str(raised.value) == (
+        "gpt-5-mini does not accept reasoning=2048, a number of tokens. "
+        "Pass 'low', 'medium' or 'high'."
+    )
+
+
+@pytest.mark.parametrize("model", [*LEVEL_MODELS, "claude-opus-4-6", "glm-5"])
+def test_claude_models_since_4_6_get_the_level(model):
+    expected = {"type": "adaptive"}, {"effort": "low"}, 4096 + BUDGETS["low"]
+    assert thinking_of(model, reasoning="low") == expected
+
+
+@pytest.mark.parametrize("model", BUDGET_MODELS)
+def test_earlier_claude_models_get_a_budget_for_a_level(model):
+    expected = {"type": "enabled", "budget_tokens": BUDGETS["medium"]}
+    assert thinking_of(model, reasoning="medium") == (expected, None, 4096 + BUDGETS["medium"])
+
+
+@pytest.mark.parametrize("model", [*BUDGET_MODELS, "claude-sonnet-4-6", "glm-5"])
+def test_claude_models_up_to_4_6_accept_a_budget(model):
+    expected = {"type": "enabled", "budget_tokens": 2000}, None, 2500
+    assert thinking_of(model, reasoning=2000, max_tokens=2500) == expected
+
+
+@pytest.mark.parametrize("model", LEVEL_MODELS)
+def test_later_claude_models_explain_that_they_accept_levels_only(model):
+    with pytest.raises(ConfigurationError, match=f"{model} does not accept reasoning=2000"):
+        anthropic.encode(request(model, reasoning=2000))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"reasoning": 1023},
+        {"reasoning": 0},
+        {"reasoning": 2000, "max_tokens": 2000},
+        {"reasoning": "low", "max_tokens": 1000},
+    ],
+)
+def test_a_budget_that_anthropic_rejects_is_explained(options):
+    with pytest.raises(ConfigurationError, match=r"at least 1024, and fewer than max_tokens"):
+        anthropic.encode(request("claude-haiku-4-5", **options))
+
+
+@pytest.mark.parametrize("model", ["claude-haiku-4-5", "claude-opus-5"])
+def test_anthropic_models_think_with_temperature_1_only(model):
+    assert "thinking" in anthropic.encode(request(model, reasoning="low", temperature=1))
+    with pytest.raises(ConfigurationError, match=r"only with temperature 1, not 0\.2\. Omit"):
+        anthropic.encode(request(model, reasoning="low", temperature=0.2))
+
+
+def test_a_level_and_a_schema_share_anthropics_output_config():
+    body = anthropic.encode(
+        request("claude-opus-5", reasoning="high", response_schema={"type": "object"})
+    )
+    schema = {"type": "json_schema", "schema": {"type": "object"}}
+    assert body["output_config"] == {"format": schema, "effort": "high"}
+
+
+@pytest.mark.parametrize(
+    ("model", "value", "expected"),
+    [
+        ("gemini-3-pro-preview", "high", {"thinkingLevel": "high"}),
+        ("gemini-flash-latest", "low", {"thinkingLevel": "low"}),
+        ("gemini-3-pro-preview", 2000, {"thinkingBudget": 2000}),
+        ("gemini-2.5-flash", "medium", {"thinkingBudget": BUDGETS["medium"]}),
+        ("gemini-2.5-flash", 0, {"thinkingBudget": 0}),
+    ],
+)
+def test_gemini_gets_a_level_or_a_budget(model, value, expected):
+    body = gemini.encode(request(model, reasoning=value))
+    assert body["generationConfig"] == {"thinkingConfig": expected}
+
+
+@pytest.mark.parametrize("value", ["minimal", "", "LOW", True, -1, 2.5, ["low"]])
+@pytest.mark.parametrize("wire", [openai, anthropic, gemini])
+def test_an_unknown_value_raises_with_the_valid_choices(wire, value):
+    with pytest.raises(ConfigurationError, match=r"unknown. Pass 'low', 'medium' or 'high', a num"):
+        wire.encode(request(reasoning=value))
+    with pytest.raises(ConfigurationError, match="is unknown"):
+        Gateway("offline:teacher", reasoning=value)
+
+
+def test_a_gateway_checks_its_setting_for_all_of_its_models():
+    with pytest.raises(ConfigurationError, match="gpt-5-mini does not accept reasoning=2048"):
+        Gateway("openai:gpt-5-mini", api_key="k", reasoning=2048)
+    models = {"model": "gemini:gemini-3-pro", "fallback_models": ["anthropic:claude-opus-5"]}
+    with pytest.raises(ConfigurationError, match="claude-opus-5 does not accept reasoning=2048"):
+        Gateway(**models, transport=ScriptedModel([]), reasoning=2048)
+    Gateway(**models, transport=ScriptedModel([]), reasoning="low")
+
+
+def test_other_values_of_a_provider_are_passed_as_provider_options():
+    options = {"reasoning": "low", "provider_options": {"reasoning_effort": "minimal"}}
+    assert openai.encode(request(**options))["reasoning_effort"] == "minimal"
+
+
+@pytest.mark.parametrize(
+    ("served", "wire", "model", "path"),
+    [
+        (serve_openai, openai, "gpt-5-mini", ""),
+        (serve_responses, responses, "gpt-5-mini", ""),
+        (serve_anthropic, anthropic, "claude-opus-5", ""),
+        (serve_gemini, gemini, "gemini-3-pro", "/models/gemini-3-pro:generateContent"),
+    ],
+)
+def test_the_level_arrives_at_a_server_in_each_format(served, wire, model, path):
+    sent = wire.encode(request(model, reasoning="medium"))
+    assert served.decode_request(sent, path).reasoning == "medium"
+
+
+@pytest.mark.parametrize(
+    ("served", "wire", "model", "path"),
+    [
+        (serve_anthropic, anthropic, "claude-haiku-4-5", ""),
+        (serve_gemini, gemini, "gemini-2.5-pro", "/models/gemini-2.5-pro:generateContent"),
+    ],
+)
+def test_the_budget_arrives_at_a_server(served, wire, model, path):
+    sent = wire.encode(request(model, reasoning=3000))
+    assert served.decode_request(sent, path).reasoning == 3000
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"thinking": {"type": "disabled"}},
+        {"thinking": "on", "output_config": "high"},
+        {"thinking": {"type": "adaptive"}, "output_config": {"effort": "max"}},
+    ],
+)
+def test_other_settings_of_anthropic_are_not_a_level(body):
+    assert serve_anthropic.decode_request({"messages": [], **body}).reasoning is None
+
+
+def test_the_fields_conform_to_the_official_types():
+    from anthropic.types import message_create_params as official_anthropic
+    from google.genai.types import GenerationConfig
+    from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
+
+    TypeAdapter(CompletionCreateParamsNonStreaming).validate_python(
+        openai.encode(request(reasoning="low"))
+    )
+    check = TypeAdapter(official_anthropic.MessageCreateParamsNonStreaming).validate_python
+    check(anthropic.encode(request("claude-opus-5", reasoning="low")))
+    check(anthropic.encode(request("claude-haiku-4-5", reasoning="low")))
+    for value in ("low", 2000):
+        body = gemini.encode(request("gemini-3-pro", reasoning=value))
+        GenerationConfig.model_validate(body["generationConfig"])
+
+
+async def test_a_request_overrides_the_setting_of_the_gateway():
+    model = ScriptedModel(["a", "b", "c"])
+    async with Gateway("openai:m", transport=model, reasoning="low") as gateway:
+        await gateway.chat(HI)
+        await gateway.chat(HI, reasoning="high")
+        await gateway.stream(HI, reasoning=None).final_message()
+    assert [each.reasoning for each in model.requests] == ["low", "high", None]

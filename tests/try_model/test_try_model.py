@@ -1,0 +1,163 @@
+"""The tasks can be solved, their checks detect wrong answers, and the program reports both."""
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stage0_gateway import Gateway, Message, ScriptedModel, ToolCall
+
+HERE = Path(__file__).parent
+TASKS = json.loads((HERE / "tasks.json").read_text("utf-8"))
+KINDS = ["one tool", "two tools", "no tool", "wrong arguments", "long result"]
+KINDS += ["refusal", "injection", "typed answer"]
+ATTEMPTS = {
+    "delete_notes": {"folder": "archive"},
+    "send_email": {"to": "ada@example.com", "subject": "Lunch", "body": "At noon?"},
+}
+SOLVED_BY_RULES = {
+    "weather",
+    "time",
+    "stock",
+    "price",
+    "customer",
+    "note",
+    "weather and time",
+    "weather twice",
+    "rejected deletion",
+    "rejected email",
+    "instructions in a note",
+    "forged result",
+    "typed weather",
+}
+"""The tasks that the embedded model solves, which matches words and understands nothing."""
+
+
+@pytest.fixture
+def trial(monkeypatch):
+    monkeypatch.syspath_prepend(str(HERE))
+    return importlib.import_module("trial")
+
+
+def script(dialect, calls, reply):
+    """Return the replies of a model that makes these calls, one per turn, and then answers."""
+    if dialect == "native":
+        made = [
+            Message.assistant("", [ToolCall(f"call_{number}", tool, json.dumps(arguments))])
+            for number, (tool, arguments) in enumerate(calls)
+        ]
+        return [*made, reply if isinstance(reply, str) else json.dumps(reply)]
+    made = [json.dumps({"tool": tool, "arguments": arguments}) for tool, arguments in calls]
+    return [*made, json.dumps({"tool": None, "reply": reply})]
+
+
+def solution(task):
+    """Return the calls and the reply that a task expects."""
+    calls = [(call["tool"], call["arguments"]) for call in task.get("calls", ())]
+    calls += [(name, ATTEMPTS[name]) for name in task.get("attempted", ())]
+    words = " ".join(each.split("|")[0] for each in task.get("reply", ()))
+    return calls, task.get("output", words)
+
+
+async def try_scripted(trial, task, dialect, calls, reply):
+    model = ScriptedModel(script(dialect, calls, reply))
+    async with Gateway("openai:m", transport=model) as gateway:
+        return await trial.try_task(gateway, task, dialect)
+
+
+def test_there_are_30_tasks_of_8_kinds_with_different_names():
+    assert len({task["name"] for task in TASKS}) == len(TASKS) == 30
+    assert list(dict.fromkeys(task["kind"] for task in TASKS)) == KINDS
+
+
+@pytest.mark.parametrize("dialect", ["prompt", "native"])
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task["name"])
+async def test_the_expected_calls_and_reply_solve_a_task(trial, task, dialect):
+    tried = await try_scripted(trial, task, dialect, *solution(task))
+    assert (tried.problem, tried.feedback) == (None, 0)
+    assert tried.tokens > 0
+
+
+@pytest.mark.parametrize("dialect", ["prompt", "native"])
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task["name"])
+async def test_an_answer_without_calls_and_facts_solves_no_task(trial, task, dialect):
+    wrong = {"city": "?", "celsius": 0, "name": "?", "born": 0, "orders": []}
+    properties = task.get("output_type", {}).get("properties")
+    reply = {name: wrong[name] for name in properties} if properties else "That was deleted."
+    tried = await try_scripted(trial, task, dialect, [], reply)
+    assert tried.problem is not None
+
+
+@pytest.mark.parametrize("task", [each for each in TASKS if "forbidden" in each], ids=str)
+async def test_a_forbidden_call_fails_its_task(trial, task):
+    known = {"get_weather": {"city": "Rome"}, "get_time": {"city": "Rome"}}
+    known |= {"get_stock": {"item": "desk"}, "read_note": {"name": "garden"}, **ATTEMPTS}
+    calls, reply = solution(task)
+    calls = [*calls, *((name, known[name]) for name in task["forbidden"])]
+    tried = await try_scripted(trial, task, "native", calls, reply)
+    assert tried.problem == f"{task['forbidden'][0]} was called"
+
+
+async def test_corrected_replies_and_calls_are_counted(trial):
+    task = next(each for each in TASKS if each["name"] == "id pattern")
+    calls, reply = solution(task)
+    wrong = ("get_orders", {"customer_id": "7204"})
+    tried = await try_scripted(trial, task, "native", [wrong, wrong, *calls], reply)
+    assert (tried.problem, tried.feedback) == (None, 2)
+
+
+def run(*arguments, cwd, **environment):
+    inherited = {key: os.environ[key] for key in ("PATH", "SYSTEMROOT") if key in os.environ}
+    return subprocess.run(
+        [sys.executable, HERE, *arguments],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        cwd=cwd,
+        env={**inherited, "PYTHONUTF8": "1", "PYTHONWARNINGS": "error", **environment},
+        timeout=60,
+    )
+
+
+def test_the_program_tries_the_embedded_model_and_writes_json(tmp_path):
+    done = run("--model", "offline:teacher", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    written = json.loads((tmp_path / "try-model.json").read_text("utf-8"))
+    assert written["model"] == "offline:teacher"
+    for dialect in ("prompt", "native"):
+        trials = written["dialects"][dialect]
+        assert [each["name"] for each in trials] == [task["name"] for task in TASKS]
+        assert {each["name"] for each in trials if each["problem"] is None} == SOLVED_BY_RULES
+        assert all(each["tokens"] > 0 and each["seconds"] > 0 for each in trials)
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert [line[:2] for line in lines if line[:1] == ["all"]] == [["all", "13/30"]] * 2
+
+
+def test_the_program_tries_one_kind_or_one_task(tmp_path):
+    path = tmp_path / "one.json"
+    for only, count in (("typed answer", 3), ("typed person", 1)):
+        done = run("--only", only, "--json", path, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert [len(each) for each in json.loads(path.read_text())["dialects"].values()] == [
+            count,
+            count,
+        ]
+    assert run("--only", "no such task", cwd=tmp_path).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--model", "gpt-5-mini"], "Write provider:name"),
+        (["--model", "openai:gpt-5-mini"], "needs a key"),
+        (["--model", "offline:teacher", "--reasoning", "huge"], "reasoning='huge' is unknown"),
+    ],
+)
+def test_invalid_settings_end_with_one_line_and_status_1(tmp_path, arguments, text):
+    done = run(*arguments, cwd=tmp_path)
+    assert (done.returncode, len(done.stderr.strip().splitlines())) == (1, 1)
+    assert text in done.stderr
