@@ -79,6 +79,7 @@ from stage0_gateway.request import ChatRequest as ChatRequest
 from stage0_gateway.request import Reasoning as Reasoning
 from stage0_gateway.request import ToolSpec as ToolSpec
 from stage0_gateway.response import ChatResponse as ChatResponse
+from stage0_gateway.response import FailedAttempt as FailedAttempt
 from stage0_gateway.response import FinishReason as FinishReason
 from stage0_gateway.response import Usage as Usage
 from stage0_gateway.response import normalize_finish_reason as normalize_finish_reason

@@ -34,13 +34,14 @@ from stage0_gateway.http.response import Timeouts
 from stage0_gateway.http.streaming_response import open_stream
 from stage0_gateway.messages import Message, as_message
 from stage0_gateway.request import ChatOptions, ChatRequest, Reasoning, ToolSpec
-from stage0_gateway.response import ChatResponse
+from stage0_gateway.response import ChatResponse, FailedAttempt
 from stage0_gateway.retry import Backoff, can_retry, combine_errors
 from stage0_gateway.settings import settings_from_env
 from stage0_gateway.streaming.stream import MessageStream
 
 _Reply = TypeVar("_Reply")
 _Fetch = Callable[[HttpClient, EncodedRequest, int, Complete], Awaitable[_Reply]]
+_Attempts = list[FailedAttempt]
 
 
 _REJECTED_SCHEMA = (400, 404, 422)
@@ -225,6 +226,7 @@ class Gateway:
     ) -> _Reply:
         """Send a request to one model after the other, with retries, until one replies."""
         errors: list[GatewayError] = []
+        attempts: _Attempts = []
         for position, endpoint in enumerate(endpoints):
             if position:
                 failed = endpoints[position - 1]
@@ -238,11 +240,12 @@ class Gateway:
             backoff = None
             for attempt in count(1):
                 self._on_event(RequestEvent(request.model, encoded.public_url, *sizes, attempt))
-                complete = partial(self._complete, encoded, time.perf_counter())
+                complete = partial(self._complete, encoded, time.perf_counter(), attempts)
                 try:
                     return await fetch(client, encoded, attempt, complete)
                 except GatewayError as raised:
                     error = redact_error(raised, endpoint.secrets)
+                attempts.append(_failed_attempt(endpoint, error, complete.args[1]))
                 if _rejects_schema(request, error):
                     self._rejected_schema = request.response_schema
                     request = replace(request, response_schema=None, schema_optional=False)
@@ -259,12 +262,12 @@ class Gateway:
         raise combine_errors(errors)
 
     def _complete(
-        self, encoded: EncodedRequest, started: float, response: ChatResponse
+        self, encoded: EncodedRequest, started: float, failed: _Attempts, response: ChatResponse
     ) -> ChatResponse:
-        """Add the cost to a reply, and report it."""
+        """Add the cost and the failed attempts to a reply, and report it."""
         duration = time.perf_counter() - started
-        if self._prices is not None and response.cost is None:
-            response = replace(response, cost=_cost(self._prices, encoded.endpoint, response))
+        if failed or self._prices is not None:
+            response = _with_cost(self._prices, encoded.endpoint, response, failed)
         self._on_event(
             ResponseEvent(response.model, response.finish_reason, response.usage, duration)
         )
@@ -315,6 +318,21 @@ class Gateway:
     def __repr__(self) -> str:
         url = str(self._endpoints[0].url).partition("?")[0] if self._endpoints else None
         return f"Gateway({self.model!r}, url={url!r})"
+
+
+def _failed_attempt(endpoint: ModelEndpoint, error: GatewayError, started: float) -> FailedAttempt:
+    name, text = f"{endpoint.provider}:{endpoint.model}", f"{type(error).__name__}: {error}"
+    return FailedAttempt(name, text, error.status, time.perf_counter() - started)
+
+
+def _with_cost(
+    prices: Prices | None, endpoint: ModelEndpoint, response: ChatResponse, failed: _Attempts
+) -> ChatResponse:
+    """Return a reply with its cost and the failed attempts before it."""
+    cost = response.cost
+    if prices is not None and cost is None:
+        cost = _cost(prices, endpoint, response)
+    return replace(response, cost=cost, attempts=tuple(failed))
 
 
 def _rejects_schema(request: ChatRequest, error: GatewayError) -> bool:

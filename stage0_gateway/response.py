@@ -109,6 +109,23 @@ _FINISH_REASONS = frozenset(get_args(FinishReason))
 
 
 @dataclass(frozen=True, slots=True)
+class FailedAttempt:
+    """A request that failed before the gateway sent it again, or asked another model.
+
+    Attributes:
+        model: "provider:name".
+        error: The name of the error's class, and its text.
+        status: The HTTP status, or None.
+        seconds: The time until the failure.
+    """
+
+    model: str
+    error: str
+    status: int | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class ChatResponse:
     """One reply.
 
@@ -123,6 +140,7 @@ class ChatResponse:
         request_id: The server's id of the request, for its support.
         refusal: The server's text if the model refused, else None.
         block_reason: The reason if a filter blocked the prompt or the reply, else None.
+        attempts: The failed attempts before this reply: retries, and models that failed.
         raw: The decoded body, with all fields that this class does not have.
     """
 
@@ -135,6 +153,7 @@ class ChatResponse:
     request_id: str | None = None
     refusal: str | None = None
     block_reason: str | None = None
+    attempts: tuple[FailedAttempt, ...] = field(default=(), repr=False, compare=False)
     raw: Any = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -13,6 +13,7 @@ from stage0_gateway import (
     RateLimited,
     RequestEvent,
     RetryEvent,
+    ScriptedModel,
     ServerFailed,
     StreamInterrupted,
 )
@@ -243,3 +244,25 @@ async def test_a_permanent_error_is_not_retried():
         with pytest.raises(kind):
             await Gateway("openai:m", transport=httpx.MockTransport(answer)).chat(ASK)
         assert len(asked) == 1
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_reply_lists_the_failed_attempts_before_it(streamed: bool) -> None:
+    model = ScriptedModel([503, 400, "Here I am."])
+    async with Gateway(
+        "openai:first", api_key="k", transport=model, fallback_models=["openai:second"]
+    ) as gateway:
+        if streamed:
+            reply = await gateway.stream([Message.user("Hello?")]).final_message()
+        else:
+            reply = await gateway.chat([Message.user("Hello?")])
+    first, second = reply.attempts
+    assert (first.model, first.status) == ("openai:first", 503)
+    assert first.error.startswith("ServerFailed: ")
+    assert (second.model, second.status) == ("openai:first", 400)
+    assert second.seconds >= 0
+
+
+async def test_a_reply_at_the_first_attempt_lists_no_attempts() -> None:
+    async with Gateway("openai:any", api_key="k", transport=ScriptedModel(["Yes."])) as gateway:
+        assert (await gateway.chat([Message.user("Hello?")])).attempts == ()
