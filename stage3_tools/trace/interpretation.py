@@ -63,4 +63,5 @@ def _is_decision(found: Extraction, names: Sequence[str], repairs: Sequence[Repa
     values = found.value if isinstance(found.value, list) else [found.value]
     if tuple(found.repairs) != tuple(repairs) or not all(isinstance(each, dict) for each in values):
         return False
-    return [each.get("tool") for each in values] == ([*names] or [None])
+    tools = [each.get("tool") for each in values]
+    return tools == ([*names] if names else [None])

@@ -205,8 +205,7 @@ class _Reader:
     # ---- the lines of a run
 
     def _request(self, run: _Run, fields: Mapping[str, Any]) -> None:
-        hashes = rebuild(run.sent, fields["messages"])
-        before, after = set(run.sent), set(hashes)
+        hashes, added, removed = rebuild(run.sent, fields["messages"])
         options = dict(fields.get("options", {}))
         if "tools" in options:
             options["tools"] = self._tools[options["tools"]]
@@ -215,8 +214,8 @@ class _Reader:
             at=fields["at"],
             messages=tuple(self._messages[each] for each in hashes),
             hashes=tuple(hashes),
-            added=tuple(i for i, each in enumerate(hashes) if each not in before),
-            removed=tuple(i for i, each in enumerate(run.sent) if each not in after),
+            added=added,
+            removed=removed,
             tools=run.tools,
             options=options,
             dropped=tuple(
@@ -245,14 +244,9 @@ class _Reader:
     def _decision(self, run: _Run, fields: Mapping[str, Any], written: Mapping[str, Any]) -> None:
         calls = tuple(ToolCall(**each) for each in written.get("calls", ()))
         repairs = tuple(Repair(*each) for each in written.get("repairs", ()))
-        found = written
-        if (
-            "feedback" not in written
-            and "candidates" not in written
-            and reads_text(run.run.dialect["name"])
-        ):
-            names = [call.name for call in calls] or [None]
-            found = interpretation(written["text"], names, repairs)
+        found, is_found = written, "candidates" in written or "feedback" in written
+        if not is_found and reads_text(run.run.dialect["name"]):
+            found = interpretation(written["text"], [call.name for call in calls], repairs)
         candidates = tuple(Candidate(*each) for each in found.get("candidates", ()))
         decision = RunDecision(
             at=fields["at"],

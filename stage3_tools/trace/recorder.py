@@ -218,7 +218,7 @@ class RunRecorder:
     # ---- events
 
     def _on_decision(self, event: dict[str, Any]) -> None:
-        text, calls, repairs = event["text"], event.get("calls", ()), event["repairs"]
+        text, calls, repairs = event["text"], event.get("calls", ()), event.get("repairs", ())
         is_reply = self._replied is not None and self._replied.content == text
         decision: dict[str, Any] = {} if is_reply else {"text": text}
         if calls:
@@ -236,7 +236,7 @@ class RunRecorder:
         self._write_reply(decision)
 
     def _on_feedback(self, event: dict[str, Any]) -> None:
-        text, issues = event["text"], event["issues"]
+        text, issues = event["text"], event.get("issues")
         is_reply = self._replied is not None and self._replied.text == text
         decision: dict[str, Any] = {} if is_reply else {"text": text}
         decision["feedback"] = event["feedback"]
