@@ -150,6 +150,9 @@ class ToolLoopDeps:
 class RunTrace(Protocol):
     """Follows one run."""
 
+    def record(self, event: type[LoopEvent], fields: dict[str, Any]) -> None:
+        """Record an event: its class and its fields, without the turn."""
+
     def wrap_options(self, options: "ToolLoopOptions") -> "ToolLoopOptions":
         """Return the options with other functions."""
 

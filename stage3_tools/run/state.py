@@ -7,7 +7,7 @@ what happens next.
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -319,19 +319,23 @@ class RunState:
 
     # ---- events
 
-    async def notify(self, event: Callable[..., LoopEvent], **fields: Any) -> None:
+    async def notify(self, event: type[LoopEvent], **fields: Any) -> None:
         """Report an event; raise what the listener raised now, or at an event of a tool."""
+        if self.trace is not None:
+            self.trace.record(event, fields)
         if self.options.on_event is not None:
             await self._notifier.call(self.options.on_event, event(turn=self.turns, **fields))
 
-    async def notify_safely(self, event: Callable[..., LoopEvent], **fields: Any) -> None:
+    async def notify_safely(self, event: type[LoopEvent], **fields: Any) -> None:
         """Report an event where nothing may fail; `notify` raises the listener's error later."""
         try:
             await self.notify(event, **fields)
         except Exception as error:
             self._notifier.error = error
 
-    def _notify_soon(self, event: Callable[..., LoopEvent], **fields: Any) -> None:
+    def _notify_soon(self, event: type[LoopEvent], **fields: Any) -> None:
+        if self.trace is not None and not self.is_over:
+            self.trace.record(event, fields)
         if self.options.on_event is not None and not self.is_over:
             self._notifier.call_soon(self.options.on_event, event(turn=self.turns, **fields))
 

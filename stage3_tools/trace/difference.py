@@ -29,19 +29,26 @@ def difference(before: Sequence[str], after: Iterable[str]) -> list[Part]:
     return parts
 
 
-def rebuild(before: Sequence[str], parts: Iterable[Part]) -> list[str]:
-    """Return the sequence with these parts.
+def rebuild(
+    before: Sequence[str], parts: Iterable[Part]
+) -> tuple[list[str], tuple[int, ...], tuple[int, ...]]:
+    """Return the sequence with these parts, the indexes of its new items, and of the removed ones.
 
     Raises:
         ValueError: A slice is outside of the previous sequence.
     """
     after: list[str] = []
+    added: list[int] = []
+    kept: set[int] = set()
     for part in parts:
         if isinstance(part, str):
+            added.append(len(after))
             after.append(part)
             continue
         start, end = part
         if not 0 <= start < end <= len(before):
-            raise ValueError(f"The previous request has no messages {start} to {end}.")
+            raise ValueError(f"the previous request has no messages {start} to {end}")
         after += before[start:end]
-    return after
+        kept.update(range(start, end))
+    removed = tuple(index for index in range(len(before)) if index not in kept)
+    return after, tuple(added), removed

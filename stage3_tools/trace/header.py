@@ -24,11 +24,9 @@ _OPTIONS = [
 ]
 
 
-def header(
-    run: RunState, options: ToolLoopOptions, gateway: object, parent: RunParent | None
-) -> dict[str, Any]:
+def header(run: RunState, gateway: object, parent: RunParent | None) -> dict[str, Any]:
     """Return the fields of the first line of a run."""
-    written = {}
+    options, written = run.options, {}
     for name in _OPTIONS:
         if (value := getattr(options, name)) is not None:
             written[name] = _plain(value)

@@ -1,8 +1,8 @@
 """Where in a reply the decision is.
 
 The loop uses the value of a decision only. People also want to see which part of the text was used,
-and what else in it looks like JSON. Most replies are one JSON value, which `json.loads` confirms in
-a microsecond; the others are searched with stage 2. Used by `recorder`.
+and what else in it looks like JSON. Most replies are one JSON value, for which `recorder` writes
+nothing and `reader` confirms it. The others are searched with stage 2 and written.
 """
 
 import json
@@ -10,16 +10,27 @@ from collections.abc import Sequence
 from typing import Any
 
 from stage2_output import Extraction, Repair, find_json, without_thinking
+from stage3_tools.dialects.native import NativeDialect
+
+
+def reads_text(dialect: str) -> bool:
+    """Whether the decisions of the dialect with this name are JSON in the text of a reply."""
+    return dialect != NativeDialect.__name__
+
+
+def is_plain(text: str, repairs: Sequence[Repair]) -> bool:
+    """Whether a decision needs no search: the reader finds it in the same way later."""
+    return not repairs and text[:1] == "{" and text[-1:] == "}"
 
 
 def interpretation(
-    text: str, names: Sequence[str | None] | None, repairs: Sequence[Repair]
+    text: str, names: Sequence[str] | None, repairs: Sequence[Repair]
 ) -> dict[str, Any]:
     """Return the candidates in a reply, and the selected one.
 
     Args:
         text: The reply.
-        names: The tools of the decision; `[None]` is a reply to the user. None if the reply is
+        names: The tools of the decision; empty for a reply to the user. None if the reply is
             invalid, so that nothing was selected.
         repairs: The repairs that the decision needed.
 
@@ -48,8 +59,9 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _is_decision(found: Extraction, names: Sequence[str | None], repairs: Sequence[Repair]) -> bool:
+def _is_decision(found: Extraction, names: Sequence[str], repairs: Sequence[Repair]) -> bool:
     values = found.value if isinstance(found.value, list) else [found.value]
     if tuple(found.repairs) != tuple(repairs) or not all(isinstance(each, dict) for each in values):
         return False
-    return [each.get("tool") for each in values] == [*names]
+    tools = [each.get("tool") for each in values]
+    return tools == ([*names] if names else [None])

@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from pydantic_core import to_json, to_jsonable_python
+
 from stage0_gateway import redact
 from stage3_tools.result import plain_data
 
@@ -27,30 +29,25 @@ def encoder(secrets: Iterable[str]) -> Encode:
     hidden = tuple(dict.fromkeys(secret for secret in secrets if len(secret) >= _SHORTEST))
     if not hidden:
         return encode
-    beginnings = [secret[:_PREFIX].encode(errors="replace") for secret in hidden]
+    beginnings = tuple(secret[:_PREFIX].encode(errors="replace") for secret in hidden)
     may_be_escaped = not all(map(_UNCHANGED.fullmatch, hidden))
 
     def encode_without_secrets(value: Any) -> bytes:
         text = encode(value)
         for beginning in beginnings:
-            if beginning in text:
-                break
-        else:
-            if not may_be_escaped:
-                return text
-        return encode(_redacted(json.loads(text), hidden))
+            if beginning in text or may_be_escaped:
+                return encode(_redacted(json.loads(text), hidden))
+        return text
 
     return encode_without_secrets
 
 
 def encode(value: Any) -> bytes:
     """Return a value as JSON in UTF-8; half a surrogate pair becomes an escape."""
-    from pydantic_core import to_json
-
     try:
         return to_json(value, inf_nan_mode="strings", bytes_mode="base64", fallback=_type_name)
     except (ValueError, RecursionError):
-        return _unusual(value)
+        return _unusual(to_jsonable_python(value, fallback=_type_name))
 
 
 def _unusual(value: Any) -> bytes:

@@ -8,9 +8,9 @@ earlier lines of its run, and the hash of a message covers its content.
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 from zlib import crc32
@@ -19,7 +19,9 @@ from stage0_gateway import Message, ToolCall, Usage
 from stage2_output import Issue, Repair
 from stage3_tools.trace.difference import rebuild
 from stage3_tools.trace.header import FORMAT_VERSION
+from stage3_tools.trace.interpretation import interpretation, reads_text
 from stage3_tools.trace.values import (
+    REPLY_FIELDS,
     Candidate,
     DroppedMessage,
     Run,
@@ -51,17 +53,7 @@ _RUN_FIELDS = (
     "options",
     "packages",
 )
-_REPLY_FIELDS = (
-    "finish_reason",
-    "raw_finish_reason",
-    "cost",
-    "model",
-    "request_id",
-    "refusal",
-    "block_reason",
-)
-_CHECK = re.compile(rb',"check":(\d+)\}')
-_CONTENT = re.compile(rb'\{"type":"(message|tools)","run":"\w+","hash":"(\w+)","\1":')
+_CONTENT = re.compile(rb'\{"type":"\w+","hash":"\w+","\w+":(.*)\}', re.DOTALL)
 
 
 class RunFileError(ValueError):
@@ -101,8 +93,7 @@ def read_runs(path: str | os.PathLike[str]) -> tuple[Run, ...]:
     """
     reader = _Reader(Path(path))
     lines = reader.path.read_bytes().split(b"\n")
-    for number, line in enumerate(lines[:-1], 1):  # the last one is empty or incomplete
-        reader.number = number
+    for line in lines[:-1]:  # the last one is empty or incomplete
         reader.read(line)
     return tuple(run.value() for run in reader.runs.values())
 
@@ -112,26 +103,41 @@ class _Run:
     """A run while its lines are read."""
 
     run: Run
-    check: int
+    check: int = 0
     sent: list[str] = field(default_factory=list)
+    tools: tuple[RunTool, ...] = ()
     turns: dict[int, RunTurn] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)  # the turn of each call
     end: RunEnd | None = None
 
-    def turn(self, number: int) -> RunTurn:
-        return self.turns.get(number, RunTurn(number))
-
     def value(self) -> Run:
+        """The run that was read so far."""
         return replace(self.run, turns=tuple(self.turns.values()), end=self.end)
 
+    def change_turn(self, number: int, **changes: Any) -> None:
+        """Change a turn."""
+        self.turns[number] = replace(self.turns.get(number, RunTurn(number)), **changes)
+
+    def add_calls(self, number: int, at: float, calls: Iterable[ToolCall]) -> None:
+        """Add calls to a turn."""
+        effects = {tool.name: tool.effect for tool in self.tools}
+        added = [
+            RunCall(at, call.id, call.name, call.arguments, effects.get(call.name))
+            for call in calls
+        ]
+        earlier = self.turns[number].calls if number in self.turns else ()
+        self.change_turn(number, calls=(*earlier, *added))
+        self.calls |= {call.id: number for call in added}
+
     def call(self, call_id: str) -> RunCall:
+        """The call with this id."""
         return next(call for call in self.turns[self.calls[call_id]].calls if call.id == call_id)
 
-    def change(self, changed: RunCall) -> None:
-        """Replace a call by one with the same id."""
-        turn = self.turns[self.calls[changed.id]]
-        calls = tuple(changed if call.id == changed.id else call for call in turn.calls)
-        self.turns[turn.number] = replace(turn, calls=calls)
+    def change_call(self, call_id: str, **changes: Any) -> None:
+        """Change a call."""
+        turn = self.turns[self.calls[call_id]]
+        calls = [replace(call, **changes) if call.id == call_id else call for call in turn.calls]
+        self.change_turn(turn.number, calls=tuple(calls))
 
 
 class _Reader:
@@ -139,8 +145,9 @@ class _Reader:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.number = 0
         self.runs: dict[str, _Run] = {}
+        self._number = 0
+        self._content = b""  # lines that the checksum of the next line covers, too
         self._messages: dict[str, Message] = {}
         self._tools: dict[str, tuple[RunTool, ...]] = {}
 
@@ -150,145 +157,152 @@ class _Reader:
         Raises:
             RunFileError: The line was damaged or changed.
         """
+        self._number += 1
         try:
             fields = json.loads(line)
-            kind, run_id = fields["type"], fields["run"]
-            check = self._checked(line, kind, run_id, fields)
-            if kind == "run":
-                self.runs[run_id] = _Run(_header(fields), check)
-            elif kind in ("message", "tools"):
-                self._content(line, kind, fields)
-            elif read := _KINDS.get(kind):
-                read(self, self.runs[run_id], fields)
+            if fields["type"] in ("message", "tools"):
+                self._read_content(line, fields)
+            else:
+                self._read_record(line, fields)
         except RunFileError:
             raise
-        except RecursionError:
-            self._fail("its values are nested too deeply.")
-        except (ValueError, TypeError, KeyError, AttributeError, LookupError) as error:
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             self._fail(f"it is damaged ({type(error).__name__}: {error}).")
 
-    def _checked(self, line: bytes, kind: str, run_id: str, fields: Mapping[str, Any]) -> int:
-        """Verify the checksum, and return it."""
-        end = line.rindex(b',"check":')
-        match = _CHECK.fullmatch(line, end)
-        if kind == "run":
-            if fields["version"] != FORMAT_VERSION:
-                text = f"its format has version {fields['version']}; {FORMAT_VERSION} is supported."
-                self._fail(text)
-            before = 0
-        elif run_id in self.runs:
-            before = self.runs[run_id].check
-        else:
-            self._fail("its run has no header. The beginning of the file is missing.")
-        check = crc32(line[:end] + b"}", before)
-        if match is None or int(match[1]) != check:
-            self._fail("it was changed, or a line before it is missing.")
-        if kind != "run":
-            self.runs[run_id].check = check
-        return check
-
-    def _content(self, line: bytes, kind: str, fields: Mapping[str, Any]) -> None:
+    def _read_content(self, line: bytes, fields: Mapping[str, Any]) -> None:
         """Read a message or a list of tools, and verify its hash."""
-        match = _CONTENT.match(line)
-        text = line[match.end() : line.rindex(b',"check":')] if match else b""
-        if sha256(text).hexdigest()[:16] != fields["hash"]:
-            self._fail(f"its content does not have the hash {fields['hash']}.")
-        if kind == "message":
-            self._messages[fields["hash"]] = Message.from_dict(fields["message"])
+        match = _CONTENT.fullmatch(line)
+        hash = fields["hash"]
+        if match is None or blake2b(match[1], digest_size=8).hexdigest() != hash:
+            self._fail(f"it was changed: its content does not have the hash {hash}.")
+        self._content += line + b"\n"
+        if fields["type"] == "message":
+            self._messages[hash] = Message.from_dict(fields["message"])
         else:
-            self._tools[fields["hash"]] = tuple(RunTool(**tool) for tool in fields["tools"])
+            self._tools[hash] = tuple(RunTool(**tool) for tool in fields["tools"])
+
+    def _read_record(self, line: bytes, fields: Mapping[str, Any]) -> None:
+        """Read a line of a run, and verify its checksum."""
+        if fields["type"] == "run":
+            if fields["version"] != FORMAT_VERSION:
+                supported = f"{fields['version']}; {FORMAT_VERSION} is supported"
+                self._fail(f"the format has version {supported}.")
+            self.runs[fields["run"]] = _Run(_header(fields))
+        elif fields["run"] not in self.runs:
+            self._fail("the header of its run is missing.")
+        run = self.runs[fields["run"]]
+        head, _, check = line.rpartition(b',"check":')
+        run.check = crc32(self._content + head + b"}", run.check)
+        if check != b"%d}" % run.check:
+            self._fail("it was changed, or a line before it is missing.")
+        self._content = b""
+        if read := _KINDS.get(fields["type"]):
+            read(self, run, fields)
 
     def _fail(self, problem: str) -> NoReturn:
-        raise RunFileError(self.path, self.number, problem)
+        raise RunFileError(self.path, self._number, problem)
 
     # ---- the lines of a run
 
     def _request(self, run: _Run, fields: Mapping[str, Any]) -> None:
-        hashes = rebuild(run.sent, fields["messages"])
-        before, after = set(run.sent), set(hashes)
+        hashes, added, removed = rebuild(run.sent, fields["messages"])
         options = dict(fields.get("options", {}))
         if "tools" in options:
             options["tools"] = self._tools[options["tools"]]
+        run.tools = self._tools[fields["tools"]] if "tools" in fields else ()
         request = RunRequest(
             at=fields["at"],
             messages=tuple(self._messages[each] for each in hashes),
             hashes=tuple(hashes),
-            added=tuple(i for i, each in enumerate(hashes) if each not in before),
-            removed=tuple(i for i, each in enumerate(run.sent) if each not in after),
-            tools=self._tools[fields["tools"]] if "tools" in fields else (),
+            added=added,
+            removed=removed,
+            tools=run.tools,
             options=options,
             dropped=tuple(
                 DroppedMessage(self._messages[hash], reason)
                 for hash, reason in fields.get("dropped", ())
             ),
-            dropped_before=fields.get("dropped_before", 0),
         )
         run.sent = hashes
-        turn = run.turn(fields["turn"])
-        run.turns[turn.number] = replace(turn, request=request)
+        run.change_turn(fields["turn"], request=request)
 
     def _reply(self, run: _Run, fields: Mapping[str, Any]) -> None:
-        reply = RunReply(
-            **_present(fields, "at", "duration", *_REPLY_FIELDS),
-            message=self._messages[fields["message"]] if "message" in fields else None,
-            usage=_optional(_usage, fields.get("usage")),
-            attempts=tuple(fields.get("attempts", ())),
-            error=_optional(_error, fields.get("error")),
-        )
-        turn = run.turn(fields["turn"])
-        run.turns[turn.number] = replace(turn, reply=reply)
+        text = ""
+        if "duration" in fields:
+            reply = RunReply(
+                **_present(fields, "at", "duration", *REPLY_FIELDS),
+                message=_optional(self._messages.__getitem__, fields.get("message")),
+                usage=_optional(_usage, fields.get("usage")),
+                attempts=tuple(fields.get("attempts", ())),
+                error=_optional(_error, fields.get("error")),
+            )
+            text = reply.text
+            run.change_turn(fields["turn"], reply=reply)
+        if "decision" in fields:
+            self._decision(run, fields, {"text": text, **fields["decision"]})
 
-    def _decision(self, run: _Run, fields: Mapping[str, Any]) -> None:
-        turn = run.turn(fields["turn"])
-        candidates = tuple(Candidate(*each) for each in fields.get("candidates", ()))
+    def _decision(self, run: _Run, fields: Mapping[str, Any], written: Mapping[str, Any]) -> None:
+        calls = tuple(ToolCall(**each) for each in written.get("calls", ()))
+        repairs = tuple(Repair(*each) for each in written.get("repairs", ()))
+        found, is_found = written, "candidates" in written or "feedback" in written
+        if not is_found and reads_text(run.run.dialect["name"]):
+            found = interpretation(written["text"], [call.name for call in calls], repairs)
+        candidates = tuple(Candidate(*each) for each in found.get("candidates", ()))
         decision = RunDecision(
-            **_present(fields, "at", "reply", "feedback"),
-            text=fields.get("text", turn.reply.text if turn.reply else ""),
-            calls=tuple(ToolCall(*each) for each in fields.get("calls", ())),
-            issues=tuple(Issue(**each) for each in fields.get("issues", ())),
-            repairs=tuple(Repair(*each) for each in fields.get("repairs", ())),
+            at=fields["at"],
+            **_present(written, "text", "reply", "feedback"),
+            calls=calls,
+            issues=tuple(Issue(**each) for each in written.get("issues", ())),
+            repairs=repairs,
             candidates=candidates,
-            selection=candidates[fields["selection"]] if "selection" in fields else None,
-            unreadable=tuple(Unreadable(*each) for each in fields.get("unreadable", ())),
+            selection=candidates[found["selection"]] if "selection" in found else None,
+            unreadable=tuple(Unreadable(*each) for each in found.get("unreadable", ())),
         )
-        run.turns[turn.number] = replace(turn, decision=decision)
+        if "tools" in written:
+            run.tools = self._tools[written["tools"]]
+        run.change_turn(fields["turn"], decision=decision)
+        run.add_calls(fields["turn"], fields["at"], calls)
 
     def _call(self, run: _Run, fields: Mapping[str, Any]) -> None:
-        turn = run.turn(fields["turn"])
-        call = RunCall(**_present(fields, "at", "id", "name", "arguments", "effect"))
-        run.turns[turn.number] = replace(turn, calls=(*turn.calls, call))
-        run.calls[call.id] = turn.number
+        if "tools" in fields:
+            run.tools = self._tools[fields["tools"]]
+        call = ToolCall(fields["id"], fields["name"], fields["arguments"])
+        run.add_calls(fields["turn"], fields["at"], [call])
 
     def _approval(self, run: _Run, fields: Mapping[str, Any]) -> None:
         names = ("at", "verdict", "about", "reason", "arguments", "duration")
-        approval, call = RunApproval(**_present(fields, *names)), run.call(fields["id"])
-        run.change(replace(call, approvals=(*call.approvals, approval)))
+        earlier = run.call(fields["id"]).approvals
+        approval = RunApproval(**_present(fields, *names))
+        run.change_call(fields["id"], approvals=(*earlier, approval))
 
     def _retry(self, run: _Run, fields: Mapping[str, Any]) -> None:
+        earlier = run.call(fields["id"]).retries
         retry = RunRetry(fields["at"], fields["attempt"], **fields["error"])
-        call = run.call(fields["id"])
-        run.change(replace(call, retries=(*call.retries, retry)))
+        run.change_call(fields["id"], retries=(*earlier, retry))
 
     def _progress(self, run: _Run, fields: Mapping[str, Any]) -> None:
-        progress, call = RunProgress(fields["at"], fields["value"]), run.call(fields["id"])
-        run.change(replace(call, progress=(*call.progress, progress)))
+        earlier = run.call(fields["id"]).progress
+        progress = RunProgress(fields["at"], fields["value"])
+        run.change_call(fields["id"], progress=(*earlier, progress))
 
     def _result(self, run: _Run, fields: Mapping[str, Any]) -> None:
-        error = fields.get("error", {})
+        message, error = fields["message"], fields.get("error", {})
         names = ("at", "duration", "status", "attempts", "cached", "details", "variable", "output")
         result = RunResult(
             **_present(fields, *names),
+            message=(
+                self._messages[message] if isinstance(message, str) else Message.from_dict(message)
+            ),
             arguments=fields.get("arguments", run.call(fields["id"]).arguments),
-            message=self._messages[fields["message"]],
             repairs=tuple(Repair(*each) for each in fields.get("repairs", ())),
             error_kind=error.get("kind"),
         )
-        run.change(replace(run.call(fields["id"]), result=result))
+        run.change_call(fields["id"], result=result)
 
     def _end(self, run: _Run, fields: Mapping[str, Any]) -> None:
         run.end = RunEnd(
             **_present(fields, "at", "status", "reason", "reply", "cost", "tool_rounds"),
-            usage=_optional(_usage, fields.get("usage")),
+            usage=Usage(**fields["usage"]),
             waiting=tuple(fields.get("waiting", ())),
             error=_optional(_error, fields.get("error")),
         )
@@ -297,7 +311,6 @@ class _Reader:
 _KINDS = {
     "request": _Reader._request,
     "reply": _Reader._reply,
-    "decision": _Reader._decision,
     "call": _Reader._call,
     "approval": _Reader._approval,
     "retry": _Reader._retry,
@@ -320,7 +333,7 @@ def _optional(make: Callable[[Any], V], value: Any) -> V | None:
     return None if value is None else make(value)
 
 
-def _usage(counts: Mapping[str, int]) -> Usage:
+def _usage(counts: Mapping[str, int | None]) -> Usage:
     return Usage(**counts)
 
 

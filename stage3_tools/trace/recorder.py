@@ -2,29 +2,35 @@
 
 The recorder is a listener, not a second loop. It wraps the functions that the run calls:
 
-    chat, stream                 the exact request and its keywords, the reply, its duration
-    on_event                     decisions, feedback, calls, retries, progress, results, the ending
-    approve, approve_result      verdicts
+    chat, stream               the exact request and its keywords, the reply, its duration
+    approve, approve_result    verdicts
 
-The cost of a line does not depend on the length of the conversation: a request is written as the
-difference from the previous one, and each message is encoded once. `reader` rebuilds the run.
+The run itself reports its events: decisions, feedback, results, the ending. The cost of a line does
+not depend on the length of the conversation: a request is written as the difference from the
+previous one, and each message is encoded once. `reader` rebuilds the run.
 """
 
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
-from hashlib import sha256
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
+from hashlib import blake2b
 from operator import is_
 from time import perf_counter
 from typing import Any, TypeVar
 from uuid import uuid4
 from zlib import crc32
 
-from stage0_gateway import ChatResponse, Message, MessageStream, ToolSpec, Usage, response_of
+from stage0_gateway import (
+    ChatResponse,
+    Message,
+    MessageStream,
+    ToolCall,
+    ToolSpec,
+    response_of,
+)
 from stage2_output import extract_json
 from stage3_tools.abort import RunStopped
-from stage3_tools.dialects.native import NativeDialect
-from stage3_tools.errors import exception_text
+from stage3_tools.errors import ToolError, exception_text
 from stage3_tools.events import (
     ApprovalPending,
     DecisionMade,
@@ -35,31 +41,24 @@ from stage3_tools.events import (
     ToolCalled,
     ToolProgressed,
     ToolRetried,
+    TurnEnded,
 )
 from stage3_tools.execution.approval import ApprovalRequest, Approver, Edit, Redact, Reject, Verdict
 from stage3_tools.options import ToolLoopDeps, ToolLoopOptions
 from stage3_tools.result import ToolResult, plain_data
-from stage3_tools.run.notifier import Listener
 from stage3_tools.run.state import RunState
 from stage3_tools.tool import Tool
 from stage3_tools.trace.difference import difference
+from stage3_tools.trace.dropped import DroppedMessages
 from stage3_tools.trace.header import header
-from stage3_tools.trace.interpretation import interpretation
+from stage3_tools.trace.interpretation import interpretation, is_plain, reads_text
 from stage3_tools.trace.lines import encoder
-from stage3_tools.trace.values import RunParent
+from stage3_tools.trace.values import REPLY_FIELDS, RunParent
 
 T = TypeVar("T")
 
 _HASH = "run file"  # the key of a message's hash among its encodings
-_REPLY_FIELDS = (
-    "finish_reason",
-    "raw_finish_reason",
-    "cost",
-    "model",
-    "request_id",
-    "refusal",
-    "block_reason",
-)
+_EMPTY: dict[str, Any] = {}
 
 
 class RunRecorder:
@@ -67,7 +66,7 @@ class RunRecorder:
 
     Args:
         run: The run.
-        write: Appends a line to the file.
+        write: Appends lines to the file.
         hashes: The hashes of the messages and tools that the file contains; new ones are added.
         secrets: Texts to hide, besides the keys of the gateway.
         parent: The run from which this one was forked.
@@ -81,35 +80,54 @@ class RunRecorder:
         secrets: Iterable[str] = (),
         parent: RunParent | None = None,
     ) -> None:
-        self._run, self._write_line, self._hashes, self._parent = run, write, hashes, parent
-        self._options = run.options  # before they are wrapped
+        self._run, self._append, self._hashes, self._parent = run, write, hashes, parent
         self._gateway = getattr(run.deps.stream or run.deps.chat, "__self__", None)
         self._encode = encoder((*secrets, *getattr(self._gateway, "secrets", ())))
         self._id = uuid4().hex[:8]
-        self._started = 0.0  # 0 before the first line
+        self._started = 0.0  # 0 before the header
         self._check = 0
+        self._content: list[bytes] = []  # lines of messages and tools that the next line needs
+        self._dropped = DroppedMessages()
         self._sent: tuple[Message, ...] = ()
-        self._sent_hashes: list[str] | None = []  # None until they are needed
         self._tools: tuple[Tool, ...] = ()
         self._tools_hash: str | None = None
-        self._effects: dict[str, str] = {}
-        self._text: str | None = None  # of the newest reply
+        self._reply: dict[str, Any] | None = None  # waits for its decision
+        self._replied: Message | None = None  # the newest reply
+        self._decided: tuple[ToolCall, ...] = ()  # the calls of the newest decision
         self._error: dict[str, Any] | None = None
+        self._is_text = True
+        self._kinds: dict[type, Callable[[dict[str, Any]], None]] = {
+            DecisionMade: self._on_decision,
+            FeedbackGiven: self._on_feedback,
+            TurnEnded: self._on_turn_end,
+            ToolCalled: self._on_call,
+            ToolProgressed: self._on_progress,
+            ToolRetried: self._on_retry,
+            ToolAnswered: self._on_result,
+            ApprovalPending: self._on_pending,
+            LoopEnded: self._on_end,
+        }
 
     # ---- what the run calls
 
     def wrap_deps(self, deps: ToolLoopDeps) -> ToolLoopDeps:
         """The same parts, with functions that record requests and replies."""
-        stream = None if deps.stream is None else _Wrapped(deps.stream, self._stream)
-        return replace(deps, chat=_Wrapped(deps.chat, self._chat), stream=stream)
+        stream = None if deps.stream is None else _TracedStream(self, deps.stream)
+        return replace(deps, chat=_TracedChat(self, deps.chat), stream=stream)
 
     def wrap_options(self, options: ToolLoopOptions) -> ToolLoopOptions:
-        """The same options, with functions that record events and verdicts."""
-        changes: dict[str, Any] = {"on_event": self._listener(options.on_event)}
-        for name in ("approve", "approve_result"):
-            if (approver := getattr(options, name)) is not None:
-                changes[name] = self._approver(approver)
-        return replace(options, **changes)
+        """The same options, with functions that record verdicts."""
+        self._is_text = reads_text(type(options.dialect).__name__)
+        approvers = {name: getattr(options, name) for name in ("approve", "approve_result")}
+        changes: dict[str, Any] = {
+            name: self._approver(one) for name, one in approvers.items() if one is not None
+        }
+        return replace(options, **changes) if changes else options
+
+    def record(self, event: type[LoopEvent], fields: dict[str, Any]) -> None:
+        """Record an event of the run: its class and its fields."""
+        if write := self._kinds.get(event):
+            write(fields)
 
     def watch(self, body: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:
         """The same body of a run; an exception is recorded as its ending."""
@@ -123,156 +141,144 @@ class RunRecorder:
                 if self._run.stop_reason is None:
                     self._error = _error(error)
                     is_error = isinstance(error, Exception)
-                    self._write(
-                        "end", status="error" if is_error else "cancelled", **self._totals()
-                    )
+                    status = "error" if is_error else "cancelled"
+                    self._write("end", {"status": status, **self._totals()})
                 raise
 
         return watched
-
-    async def _chat(
-        self, send: Callable[..., Any], messages: tuple[Message, ...], keywords: dict[str, Any]
-    ) -> ChatResponse:
-        self._write_request(messages, keywords)
-        began = perf_counter()
-        try:
-            response = await response_of(send(messages, **keywords))
-        except BaseException as error:
-            self._write("reply", duration=_since(began), error=_error(error))
-            raise
-        self._write_reply(response, began)
-        return response
-
-    def _stream(
-        self, send: Callable[..., Any], messages: tuple[Message, ...], keywords: dict[str, Any]
-    ) -> Any:
-        self._write_request(messages, keywords)
-        began = perf_counter()
-        stream = send(messages, **keywords)
-        if isinstance(stream, MessageStream):  # the turn rejects other values
-
-            def fail(error: dict[str, Any]) -> None:
-                message = self._add_message(stream.current_message)
-                self._write("reply", message=message, duration=_since(began), error=error)
-
-            stream.on("final_message", lambda event: self._write_reply(event.response, began))
-            stream.on("error", lambda event: fail(_error(event.error)))
-            stream.on("abort", lambda event: fail({"type": "abort", "message": event.reason or ""}))
-        return stream
-
-    def _listener(self, listener: Listener | None) -> Listener:
-        def on_event(event: LoopEvent) -> Any:
-            self._record(event)
-            return None if listener is None else listener(event)
-
-        return on_event
 
     def _approver(self, approver: Approver) -> Approver:
         async def approve(request: ApprovalRequest) -> Verdict | bool:
             began = perf_counter()
             answer = approver(request)
             verdict = await answer if isinstance(answer, Awaitable) else answer
-            self._write_verdict(request, verdict, _since(began))
+            self._write("approval", _verdict(request, verdict, _since(began)))
             return verdict
 
         return approve
 
     # ---- requests and replies
 
-    def _write_request(self, messages: tuple[Message, ...], keywords: Mapping[str, Any]) -> None:
+    def on_request(self, messages: tuple[Message, ...], keywords: dict[str, Any]) -> None:
+        """Write a request that is sent next."""
+        dropped = self._dropped.update(self._run.transcript, self._sent)
         fields: dict[str, Any] = {"messages": self._difference(messages)}
+        if dropped:
+            fields["dropped"] = [[self._add_message(each), reason] for each, reason in dropped]
         if (tools := self._add_tools()) is not None:
             fields["tools"] = tools
-        options = {name: value for name, value in keywords.items() if name != "tools"}
-        if "tools" in keywords:
-            options["tools"] = self._add_specs(keywords["tools"])
-        if options:
-            fields["options"] = options
-        self._write("request", **fields)
+        if keywords:
+            if "tools" in keywords:
+                keywords = {**keywords, "tools": self._add_specs(keywords["tools"])}
+            fields["options"] = keywords
+        self._write("request", fields)
 
     def _difference(self, messages: tuple[Message, ...]) -> list[Any]:
         """The messages as slices of the previous request, and hashes of other messages."""
-        count = len(self._sent)
-        if count <= len(messages) and all(map(is_, self._sent, messages)):
-            new = [self._add_message(each) for each in messages[count:]]
-            parts: list[Any] = [[0, count], *new] if count else new
-        else:
-            before = [self._add_message(each) for each in self._sent]
-            parts = difference(before, [self._add_message(each) for each in messages])
-        self._sent = messages
-        return parts
+        before, self._sent = self._sent, messages
+        count = len(before)
+        if count and count <= len(messages) and all(map(is_, before, messages)):
+            parts: list[Any] = [[0, count]]
+            for message in messages[count:]:
+                if message.role == "assistant" and message == self._replied:
+                    message = self._replied  # an equal object whose hash is known
+                parts.append(self._add_message(message))
+            return parts
+        hashes = [self._add_message(each) for each in messages]
+        return difference([self._add_message(each) for each in before], hashes)
 
-    def _write_reply(self, response: ChatResponse, began: float) -> None:
-        fields: dict[str, Any] = {"message": self._add_message(response.message)}
-        for name in _REPLY_FIELDS:
+    def on_reply(self, response: ChatResponse, began: float) -> None:
+        """Keep a reply until its decision is known; both are one line."""
+        fields: dict[str, Any] = {"duration": _since(began)}
+        for name in REPLY_FIELDS:
             if (value := getattr(response, name)) is not None:
                 fields[name] = value
         if response.usage is not None:
-            fields["usage"] = _usage(response.usage)
+            fields["usage"] = response.usage
         if attempts := getattr(response, "attempts", ()):
             fields["attempts"] = plain_data(attempts)
-        self._text = response.content
-        self._write("reply", duration=_since(began), **fields)
+        self._reply, self._replied = fields, response.message
+
+    def on_failure(self, message: Message | None, error: dict[str, Any], began: float) -> None:
+        """Write the error that came instead of a reply, and the part that arrived."""
+        fields = {"duration": _since(began), "error": error}
+        if message is not None:
+            fields["message"] = self._add_message(message)
+        self._write("reply", fields)
+
+    def _write_reply(self, decision: dict[str, Any] | None) -> None:
+        """Write the newest reply with its decision; the first reply of a chain has no request."""
+        fields, self._reply = self._reply or {}, None
+        if fields and self._replied is not None:
+            fields["message"] = self._add_message(self._replied)
+        if decision is not None:
+            fields["decision"] = decision
+        self._write("reply", fields)
 
     # ---- events
 
-    def _record(self, event: LoopEvent) -> None:
-        match event:
-            case DecisionMade():
-                self._write_decision(event)
-            case FeedbackGiven():
-                self._write_feedback(event)
-            case ToolCalled(call=call):
-                effect = self._effects.get(call.name)
-                self._write(
-                    "call", id=call.id, name=call.name, arguments=call.arguments, effect=effect
-                )
-            case ToolAnswered():
-                self._write_result(event)
-            case ToolProgressed(call=call, value=value):
-                self._write("progress", id=call.id, value=plain_data(value))
-            case ToolRetried(call=call, error=error, attempt=attempt):
-                failure = {"kind": error.kind, "message": error.message}
-                self._write("retry", id=call.id, attempt=attempt, error=failure)
-            case ApprovalPending(call=call):
-                self._write("approval", id=call.id, verdict="pending")
-            case LoopEnded():
-                self._write_end(event)
-
-    def _write_decision(self, event: DecisionMade) -> None:
-        fields: dict[str, Any] = {} if event.text == self._text else {"text": event.text}
-        names: list[str | None] = [call.name for call in event.calls] or [None]
-        if event.calls:
-            fields["calls"] = [[call.id, call.name, call.arguments] for call in event.calls]
+    def _on_decision(self, event: dict[str, Any]) -> None:
+        text, calls, repairs = event["text"], event.get("calls", ()), event.get("repairs", ())
+        is_reply = self._replied is not None and self._replied.content == text
+        decision: dict[str, Any] = {} if is_reply else {"text": text}
+        if calls:
+            decision["calls"] = calls
         else:
-            fields["reply"] = event.reply
-        if event.repairs:
-            fields["repairs"] = event.repairs
+            decision["reply"] = event["reply"]
+        if repairs:
+            decision["repairs"] = repairs
+        if self._is_text and not is_plain(text, repairs):
+            names = [call.name for call in calls]
+            decision.update(interpretation(text, names, repairs))
+        if calls and not self._run.turns:  # the first reply of a chain
+            decision["tools"] = self._add_tools()
+        self._decided = calls
+        self._write_reply(decision)
+
+    def _on_feedback(self, event: dict[str, Any]) -> None:
+        text, issues = event["text"], event.get("issues")
+        is_reply = self._replied is not None and self._replied.text == text
+        decision: dict[str, Any] = {} if is_reply else {"text": text}
+        decision["feedback"] = event["feedback"]
+        if issues:
+            decision["issues"] = issues
         if self._is_text:
-            fields |= interpretation(event.text, names, event.repairs)
-        self._write("decision", **fields)
+            decision.update(interpretation(text, None, ()))
+        self._write_reply(decision)
 
-    def _write_feedback(self, event: FeedbackGiven) -> None:
-        fields: dict[str, Any] = {} if event.text == self._text else {"text": event.text}
-        fields["feedback"] = event.feedback
-        if event.issues:
-            fields["issues"] = [plain_data(asdict(issue)) for issue in event.issues]
-        if self._is_text:
-            fields |= interpretation(event.text, None, ())
-        self._write("decision", **fields)
+    def _on_turn_end(self, event: dict[str, Any]) -> None:
+        if self._reply is not None:  # the provider ended it, so there is no decision
+            self._write_reply(None)
 
-    @property
-    def _is_text(self) -> bool:
-        """Whether decisions are JSON in the text of a reply."""
-        return not isinstance(self._run.dialect, NativeDialect)
+    def _on_call(self, event: dict[str, Any]) -> None:
+        call = event["call"]
+        if not any(call is each for each in self._decided):  # of an earlier run
+            self._add_tools()
+            fields = {"id": call.id, "name": call.name, "arguments": call.arguments}
+            self._write(
+                "call",
+                fields if self._tools_hash is None else {**fields, "tools": self._tools_hash},
+            )
 
-    def _write_result(self, event: ToolAnswered) -> None:
-        result, record = event.result, self._run.records[-1]
+    def _on_progress(self, event: dict[str, Any]) -> None:
+        self._write("progress", {"id": event["call"].id, "value": plain_data(event["value"])})
+
+    def _on_retry(self, event: dict[str, Any]) -> None:
+        fields = {"id": event["call"].id, "attempt": event["attempt"]}
+        self._write("retry", {**fields, "error": _failure(event["error"])})
+
+    def _on_pending(self, event: dict[str, Any]) -> None:
+        self._write("approval", {"id": event["call"].id, "verdict": "pending"})
+
+    def _on_result(self, event: dict[str, Any]) -> None:
+        result, record = event["result"], self._run.records[-1]
         assert record.message is not None
         fields: dict[str, Any] = {
-            "name": result.name,
+            "id": result.call_id,
             "status": result.status,
-            "message": self._add_message(record.message),
+            "message": (
+                record.message.to_dict() if self._is_text else self._add_message(record.message)
+            ),
             "attempts": result.attempts,
             "duration": round(result.duration, 6),
         }
@@ -283,119 +289,129 @@ class RunRecorder:
         if result.repairs:
             fields["repairs"] = result.repairs
         if result.error is not None:
-            fields["error"] = {"kind": result.error.kind, "message": result.error.message}
+            fields["error"] = _failure(result.error)
         if result.details is not None:
             fields["details"] = plain_data(result.details)
         if record.variable is not None:
-            fields |= {"variable": record.variable, "output": _output(result.output)}
-        self._write("result", id=result.call_id, **fields)
+            fields["variable"], fields["output"] = record.variable, _output(result.output)
+        self._write("result", fields)
 
-    def _write_verdict(
-        self, request: ApprovalRequest, verdict: Verdict | bool, duration: float
-    ) -> None:
-        name = type(verdict).__name__.lower()
-        if isinstance(verdict, bool):
-            name = "approve" if verdict else "reject"
-        fields: dict[str, Any] = {"verdict": name, "duration": duration}
-        if request.result is not None:
-            fields["about"] = "result"
-        if isinstance(verdict, Reject | Redact) and verdict.reason:
-            fields["reason"] = verdict.reason
-        if isinstance(verdict, Edit):
-            fields["arguments"] = plain_data(dict(verdict.arguments))
-        self._write("approval", id=request.call_id, **fields)
-
-    def _write_end(self, event: LoopEnded) -> None:
-        result = event.result
-        fields: dict[str, Any] = {"status": event.status}
+    def _on_end(self, event: dict[str, Any]) -> None:
+        result = event["result"]
+        fields: dict[str, Any] = {"status": event["status"]}
         if result.reply is not None:
             fields["reply"] = result.reply
         if result.status_reason is not None:
             fields["reason"] = result.status_reason
         if result.pending_approvals:
             fields["waiting"] = [call.id for call in result.pending_approvals]
-        self._write("end", **fields, **self._totals())
+        self._write("end", {**fields, **self._totals()})
 
     def _totals(self) -> dict[str, Any]:
         run = self._run
-        totals = {"usage": _usage(run.usage), "tool_rounds": run.tool_rounds}
+        totals: dict[str, Any] = {"usage": run.usage, "tool_rounds": run.tool_rounds}
         optional = {"cost": run.cost, "error": self._error}
         return totals | {name: value for name, value in optional.items() if value is not None}
 
     # ---- values that are written once
 
     def _add_message(self, message: Message) -> str:
-        """Return the hash of a message; write the message before its first use in the file."""
-        known = getattr(message, "encodings", {}).get(_HASH)
-        if known is not None and known[0] is self._hashes:
-            return str(known[1])
-        hash = self._add("message", message.to_dict())
-        message.store_encoding(_HASH, (self._hashes, hash))
-        return hash
+        """Return the hash of a message; the message is written before its first use in the file."""
+        known = getattr(message, "encodings", _EMPTY).get(_HASH)
+        if known not in self._hashes:
+            known = self._add(b"message", message.to_dict())
+            message.store_encoding(_HASH, known)
+        return str(known)
 
     def _add_tools(self) -> str | None:
         """Return the hash of the run's tools; None without tools."""
         tools = tuple(self._run.tools())
         if tools != self._tools:
-            self._tools, self._effects = tools, {tool.name: tool.effect for tool in tools}
-            self._tools_hash = (
-                self._add("tools", [_tool(tool) for tool in tools]) if tools else None
-            )
-        return self._tools_hash
+            self._tools = tools
+            self._tools_hash = self._add(b"tools", [_tool(tool) for tool in tools])
+        return self._tools_hash if tools else None
 
     def _add_specs(self, specs: Sequence[ToolSpec]) -> str:
         """Return the hash of the tools that are sent besides the messages."""
-        is_same = len(specs) == len(self._tools) and all(
-            spec is tool.spec for spec, tool in zip(specs, self._tools, strict=True)
-        )
-        if is_same and self._tools_hash is not None:
-            return self._tools_hash
-        return self._add("tools", [_spec(spec) for spec in specs])
+        if len(specs) == len(self._tools) and self._tools_hash is not None:
+            specs_of_tools = [tool.spec for tool in self._tools]
+            if all(map(is_, specs, specs_of_tools)):
+                return self._tools_hash
+        return self._add(b"tools", [_spec(spec) for spec in specs])
 
-    def _add(self, kind: str, value: Any) -> str:
+    def _add(self, kind: bytes, value: Any) -> str:
         text = self._encode(value)
-        hash = sha256(text).hexdigest()[:16]
+        hash = blake2b(text, digest_size=8).hexdigest()
         if hash not in self._hashes:
             self._hashes.add(hash)
-            self._begin()
-            self._append(
-                b'{"type":"%b","run":"%b","hash":"%b","%b":%b}'
-                % (kind.encode(), self._id.encode(), hash.encode(), kind.encode(), text)
-            )
+            line = b'{"type":"%b","hash":"%b","%b":%b}\n' % (kind, hash.encode(), kind, text)
+            self._content.append(line)
         return hash
 
     # ---- lines
 
-    def _now(self) -> float:
-        return round(perf_counter() - self._started, 6) if self._started else 0.0
+    def _write(self, kind: str, fields: dict[str, Any]) -> None:
+        """Write a line, with the messages and tools that it needs before it.
 
-    def _begin(self) -> None:
-        """Write the header before the first line."""
+        The checksum covers these lines and all earlier lines of the run.
+        """
         if not self._started:
-            first = header(self._run, self._options, self._gateway, self._parent)
-            self._started = perf_counter()
-            self._write("run", **first)
-
-    def _write(self, kind: str, **fields: Any) -> None:
-        self._begin()
-        record = {"type": kind, "run": self._id, "turn": self._run.turns, "at": self._now()}
-        self._append(self._encode({**record, **fields}))
-
-    def _append(self, line: bytes) -> None:
-        """Write a line with a checksum of this line and all earlier lines of the run."""
+            self._write_header()
+        if self._reply is not None:
+            self._write_reply(None)
+        at = round(perf_counter() - self._started, 6)
+        head = {"type": kind, "run": self._id, "turn": self._run.turns, "at": at}
+        line = self._encode({**head, **fields})
+        if self._content:
+            line = b"".join([*self._content, line])
+            self._content.clear()
         self._check = crc32(line, self._check)
-        self._write_line(b'%b,"check":%d}\n' % (line[:-1], self._check))
+        self._append(b'%b,"check":%d}\n' % (line[:-1], self._check))
+
+    def _write_header(self) -> None:
+        first, content = header(self._run, self._gateway, self._parent), self._content
+        self._content, self._started = [], perf_counter()
+        self._write("run", first)
+        self._content = content
 
 
-class _Wrapped:
+class _Traced:
     """A function of a gateway that is recorded; its `__self__` is still the gateway."""
 
-    def __init__(self, send: Callable[..., Any], record: Callable[..., Any]) -> None:
-        self._send, self._record = send, record
+    def __init__(self, recorder: RunRecorder, send: Callable[..., Any]) -> None:
+        self._recorder, self._send = recorder, send
         self.__self__ = getattr(send, "__self__", None)
 
+
+class _TracedChat(_Traced):
+    async def __call__(self, messages: tuple[Message, ...], **keywords: Any) -> ChatResponse:
+        recorder = self._recorder
+        recorder.on_request(messages, keywords)
+        began = perf_counter()
+        try:
+            response = await response_of(self._send(messages, **keywords))
+        except BaseException as error:
+            recorder.on_failure(None, _error(error), began)
+            raise
+        recorder.on_reply(response, began)
+        return response
+
+
+class _TracedStream(_Traced):
     def __call__(self, messages: tuple[Message, ...], **keywords: Any) -> Any:
-        return self._record(self._send, messages, keywords)
+        recorder = self._recorder
+        recorder.on_request(messages, keywords)
+        began = perf_counter()
+        stream = self._send(messages, **keywords)
+        if isinstance(stream, MessageStream):  # the turn rejects other values
+
+            def fail(error: dict[str, Any]) -> None:
+                recorder.on_failure(stream.current_message, error, began)
+
+            stream.on("final_message", lambda event: recorder.on_reply(event.response, began))
+            stream.on("error", lambda event: fail(_error(event.error)))
+            stream.on("abort", lambda event: fail({"type": "abort", "message": event.reason or ""}))
+        return stream
 
 
 def _since(began: float) -> float:
@@ -408,11 +424,6 @@ def _error(error: BaseException) -> dict[str, Any]:
     return fields if status is None else {**fields, "status": status}
 
 
-def _usage(usage: Usage) -> dict[str, int]:
-    counts = ((name, getattr(usage, name)) for name in Usage.__dataclass_fields__)
-    return {name: count for name, count in counts if count is not None}
-
-
 def _spec(spec: ToolSpec) -> dict[str, Any]:
     return {"name": spec.name, "description": spec.description, "parameters": spec.parameters}
 
@@ -420,6 +431,24 @@ def _spec(spec: ToolSpec) -> dict[str, Any]:
 def _tool(tool: Tool) -> dict[str, Any]:
     approval = "depends" if callable(tool.needs_approval) else tool.needs_approval
     return {**_spec(tool.spec), "effect": tool.effect, "needs_approval": approval}
+
+
+def _failure(error: ToolError) -> dict[str, str]:
+    return {"kind": error.kind, "message": error.message}
+
+
+def _verdict(request: ApprovalRequest, verdict: Verdict | bool, duration: float) -> dict[str, Any]:
+    name = type(verdict).__name__.lower()
+    if isinstance(verdict, bool):
+        name = "approve" if verdict else "reject"
+    fields: dict[str, Any] = {"id": request.call_id, "verdict": name, "duration": duration}
+    if request.result is not None:
+        fields["about"] = "result"
+    if isinstance(verdict, Reject | Redact) and verdict.reason:
+        fields["reason"] = verdict.reason
+    if isinstance(verdict, Edit):
+        fields["arguments"] = plain_data(dict(verdict.arguments))
+    return fields
 
 
 def _used_arguments(result: ToolResult) -> str | None:

@@ -68,7 +68,7 @@ class RunFile:
         if self.error is not None:
             return
         try:
-            written = self._open().write(line)
+            written = (self._file or self._open()).write(line)
             if written != len(line):
                 raise OSError(f"Only {written} of {len(line)} bytes were written.")
         except OSError as error:

@@ -11,6 +11,17 @@ from typing import Any, Literal
 from stage0_gateway import Message, ToolCall, ToolSpec, Usage
 from stage2_output import Issue, Repair
 
+REPLY_FIELDS = (
+    "finish_reason",
+    "raw_finish_reason",
+    "cost",
+    "model",
+    "request_id",
+    "refusal",
+    "block_reason",
+)
+"""The fields of a `ChatResponse` that a run file contains under the same name."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunParent:
@@ -88,8 +99,8 @@ class RunRequest:
         options: The keywords of the request, such as `temperature` and `tool_choice`. `tools` are
             the descriptions that were sent besides the messages, as in native tool calls.
         stored: The messages of the conversation from which the request was rendered.
-        dropped: The messages that the window or a summary left out for the first time.
-        dropped_before: The number of older messages that were left out and are not listed.
+        dropped: The messages that the window or a summary leaves out for the first time. The first
+            request of a run lists the newest ones only.
     """
 
     at: float
@@ -101,7 +112,6 @@ class RunRequest:
     options: Mapping[str, Any]
     stored: tuple[Message, ...] = field(default=(), repr=False)
     dropped: tuple[DroppedMessage, ...] = ()
-    dropped_before: int = 0
 
     @property
     def keywords(self) -> dict[str, Any]:
@@ -338,9 +348,9 @@ class RunEnd:
     Attributes:
         at: When it ended.
         status: The status of the result; "error" or "cancelled" if the run raised.
+        usage: The tokens of all requests.
         reason: The reason in a sentence.
         reply: The final reply.
-        usage: The tokens of all requests.
         cost: US dollars.
         tool_rounds: The number of turns that ran a tool.
         waiting: The ids of the calls that wait for approval.
@@ -349,9 +359,9 @@ class RunEnd:
 
     at: float
     status: str
+    usage: Usage
     reason: str | None = None
     reply: str | None = None
-    usage: Usage | None = None
     cost: float | None = None
     tool_rounds: int = 0
     waiting: tuple[str, ...] = ()
