@@ -105,6 +105,7 @@ class _Run:
     run: Run
     check: int = 0
     sent: list[str] = field(default_factory=list)
+    stored: list[str] = field(default_factory=list)
     tools: tuple[RunTool, ...] = ()
     turns: dict[int, RunTurn] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)  # the turn of each call
@@ -206,6 +207,7 @@ class _Reader:
 
     def _request(self, run: _Run, fields: Mapping[str, Any]) -> None:
         hashes, added, removed = rebuild(run.sent, fields["messages"])
+        run.stored = rebuild(run.stored, fields["stored"])[0] if "stored" in fields else hashes
         options = dict(fields.get("options", {}))
         if "tools" in options:
             options["tools"] = self._tools[options["tools"]]
@@ -218,6 +220,7 @@ class _Reader:
             removed=removed,
             tools=run.tools,
             options=options,
+            stored=tuple(self._messages[each] for each in run.stored),
             dropped=tuple(
                 DroppedMessage(self._messages[hash], reason)
                 for hash, reason in fields.get("dropped", ())

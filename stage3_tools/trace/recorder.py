@@ -12,7 +12,7 @@ previous one, and each message is encoded once. `reader` rebuilds the run.
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from hashlib import blake2b
 from operator import is_
 from time import perf_counter
@@ -89,6 +89,7 @@ class RunRecorder:
         self._content: list[bytes] = []  # lines of messages and tools that the next line needs
         self._dropped = DroppedMessages()
         self._sent: tuple[Message, ...] = ()
+        self._stored: tuple[Message, ...] = ()
         self._tools: tuple[Tool, ...] = ()
         self._tools_hash: str | None = None
         self._reply: dict[str, Any] | None = None  # waits for its decision
@@ -162,7 +163,10 @@ class RunRecorder:
     def on_request(self, messages: tuple[Message, ...], keywords: dict[str, Any]) -> None:
         """Write a request that is sent next."""
         dropped = self._dropped.update(self._run.transcript, self._sent)
-        fields: dict[str, Any] = {"messages": self._difference(messages)}
+        before, self._sent = self._sent, messages
+        fields: dict[str, Any] = {"messages": self._difference(before, messages)}
+        if (stored := self._conversation(messages)) is not None:
+            fields["stored"] = stored
         if dropped:
             fields["dropped"] = [[self._add_message(each), reason] for each, reason in dropped]
         if (tools := self._add_tools()) is not None:
@@ -173,9 +177,17 @@ class RunRecorder:
             fields["options"] = keywords
         self._write("request", fields)
 
-    def _difference(self, messages: tuple[Message, ...]) -> list[Any]:
-        """The messages as slices of the previous request, and hashes of other messages."""
-        before, self._sent = self._sent, messages
+    def _conversation(self, sent: tuple[Message, ...]) -> list[Any] | None:
+        """The messages from which a request was rendered; None if they were sent as they are."""
+        selection = self._run.transcript.last_request
+        chosen = tuple([each.message for each in selection.chosen]) if selection else ()
+        before, self._stored = self._stored, chosen
+        if len(chosen) == len(sent) and all(map(is_, chosen, sent)):
+            return None
+        return self._difference(before, chosen)
+
+    def _difference(self, before: tuple[Message, ...], messages: tuple[Message, ...]) -> list[Any]:
+        """The messages as slices of other ones, and hashes of new messages."""
         count = len(before)
         if count and count <= len(messages) and all(map(is_, before, messages)):
             parts: list[Any] = [[0, count]]
@@ -195,8 +207,8 @@ class RunRecorder:
                 fields[name] = value
         if response.usage is not None:
             fields["usage"] = response.usage
-        if attempts := getattr(response, "attempts", ()):
-            fields["attempts"] = plain_data(attempts)
+        if attempts := response.attempts:
+            fields["attempts"] = [asdict(attempt) for attempt in attempts]
         self._reply, self._replied = fields, response.message
 
     def on_failure(self, message: Message | None, error: dict[str, Any], began: float) -> None:

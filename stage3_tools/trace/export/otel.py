@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Any
 
-from stage0_gateway import Message, TextPart, ThinkingPart
+from stage0_gateway import Message, TextPart, ThinkingPart, Usage
 from stage3_tools.trace.values import Run, RunCall, RunEnd, RunReply, RunRequest, RunTurn
 
 _PROVIDERS = {"gemini": "gcp.gemini", "mistral": "mistral_ai", "openai-responses": "openai"}
@@ -37,7 +37,7 @@ def to_otel(run: Run) -> dict[str, Any]:
 
 
 def _run_span(run: Run) -> dict[str, Any]:
-    end = run.end or RunEnd(at=_last_time(run), status="unfinished")
+    end = run.end or RunEnd(at=_last_time(run), status="unfinished", usage=Usage())
     attributes = {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.name": "llm-stages",

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from stage0_gateway import ImagePart, JsonPart, Message, TextPart, ThinkingPart
+from stage0_gateway import ImagePart, JsonPart, Message, TextPart, ThinkingPart, Usage
 from stage1_context import ApproximateCounter
 from stage3_tools.result import plain_data
 from stage3_tools.trace.values import (
@@ -68,7 +68,7 @@ class _View:
     # ---- runs and turns
 
     def _head(self, run: Run, offset: float) -> dict[str, Any]:
-        end = run.end or RunEnd(at=_last_time(run), status="")
+        end = run.end or RunEnd(at=_last_time(run), status="", usage=Usage())
         error = f"{end.error.type}: {end.error.message}" if end.error else None
         return {
             "offset": offset,
