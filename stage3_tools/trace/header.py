@@ -38,7 +38,7 @@ def header(run: RunState, gateway: object, parent: RunParent | None) -> dict[str
         "entry": _ENTRIES.get(type(options).__name__, "loop"),
         "model": options.model or getattr(gateway, "model", None),
         "session_id": run.transcript.session_id,
-        "dialect": _dialect(run.dialect),
+        "dialect": described_dialect(run.dialect),
         "options": written,
         "packages": _packages(),
     }
@@ -53,7 +53,8 @@ def _plain(value: Any) -> Any:
     return getattr(value, "__qualname__", type(value).__qualname__)
 
 
-def _dialect(dialect: object) -> Mapping[str, Any]:
+def described_dialect(dialect: object) -> Mapping[str, Any]:
+    """The name of a dialect's class, and its settings."""
     multiple = getattr(dialect, "multiple", None)
     name = {"name": type(dialect).__name__}
     return name if multiple is None else {**name, "multiple": multiple}

@@ -106,6 +106,7 @@ class _Run:
     check: int = 0
     sent: list[str] = field(default_factory=list)
     stored: list[str] = field(default_factory=list)
+    dialect: Mapping[str, Any] = field(default_factory=dict)
     tools: tuple[RunTool, ...] = ()
     turns: dict[int, RunTurn] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)  # the turn of each call
@@ -212,6 +213,7 @@ class _Reader:
         if "tools" in options:
             options["tools"] = self._tools[options["tools"]]
         run.tools = self._tools[fields["tools"]] if "tools" in fields else ()
+        run.dialect = fields.get("dialect", run.dialect)
         request = RunRequest(
             at=fields["at"],
             messages=tuple(self._messages[each] for each in hashes),
@@ -220,6 +222,7 @@ class _Reader:
             removed=removed,
             tools=run.tools,
             options=options,
+            dialect=run.dialect,
             stored=tuple(self._messages[each] for each in run.stored),
             dropped=tuple(
                 DroppedMessage(self._messages[hash], reason)

@@ -50,7 +50,7 @@ from stage3_tools.run.state import RunState
 from stage3_tools.tool import Tool
 from stage3_tools.trace.difference import difference
 from stage3_tools.trace.dropped import DroppedMessages
-from stage3_tools.trace.header import header
+from stage3_tools.trace.header import described_dialect, header
 from stage3_tools.trace.interpretation import interpretation, is_plain, reads_text
 from stage3_tools.trace.lines import encoder
 from stage3_tools.trace.values import REPLY_FIELDS, RunParent
@@ -90,6 +90,7 @@ class RunRecorder:
         self._dropped = DroppedMessages()
         self._sent: tuple[Message, ...] = ()
         self._stored: tuple[Message, ...] = ()
+        self._dialect: object = None  # of the previous request
         self._tools: tuple[Tool, ...] = ()
         self._tools_hash: str | None = None
         self._reply: dict[str, Any] | None = None  # waits for its decision
@@ -167,6 +168,9 @@ class RunRecorder:
         fields: dict[str, Any] = {"messages": self._difference(before, messages)}
         if (stored := self._conversation(messages)) is not None:
             fields["stored"] = stored
+        if self._run.dialect is not self._dialect:
+            self._dialect = self._run.dialect
+            fields["dialect"] = described_dialect(self._dialect)
         if dropped:
             fields["dropped"] = [[self._add_message(each), reason] for each, reason in dropped]
         if (tools := self._add_tools()) is not None:
@@ -442,7 +446,8 @@ def _spec(spec: ToolSpec) -> dict[str, Any]:
 
 def _tool(tool: Tool) -> dict[str, Any]:
     approval = "depends" if callable(tool.needs_approval) else tool.needs_approval
-    return {**_spec(tool.spec), "effect": tool.effect, "needs_approval": approval}
+    written = {"parameters": tool.parameters or {}}  # as in prompts; a spec has more fields
+    return {**_spec(tool.spec), **written, "effect": tool.effect, "needs_approval": approval}
 
 
 def _failure(error: ToolError) -> dict[str, str]:

@@ -15,12 +15,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stage0_gateway import ChatResponse, GatewayError, Message
+from stage0_gateway import ChatResponse, Message
 from stage1_context import MemoryStore, MessageRecord, Transcript
-from stage3_tools.abort import RunStopped
 from stage3_tools.dialects.native import NativeDialect
 from stage3_tools.dialects.prompt import PromptDialect
 from stage3_tools.dialects.protocol import Dialect
+from stage3_tools.errors import ToolError
 from stage3_tools.events import DecisionMade, FeedbackGiven, LoopEvent
 from stage3_tools.execution.approval import (
     Always,
@@ -69,6 +69,10 @@ class Difference:
         return f"{where}, {self.place}: recorded {self.recorded!r}, replayed {self.replayed!r}"
 
 
+class _NoReply(Exception):
+    """The recorded turn has no reply."""
+
+
 class CannotReplay(ValueError):
     """A part of the run exists only in the program that recorded it; the text names it."""
 
@@ -91,6 +95,7 @@ class _Replay:
         self.calls = {call.id: call for call in run.calls}
         self.differences: list[Difference] = []
         self.number = 0
+        self.rejected: set[str] = set()  # the ids of calls that `checked` rejected
         self.state = _ReplayState.of(self)
 
     @property
@@ -104,24 +109,33 @@ class _Replay:
             if turn.request is None:  # the calls of an earlier run, or the first reply of a chain
                 self._count_earlier_calls(turn)
         policy = StopPolicy(state)
-        for number, turn in enumerate(self.turns):
+        for number in range(len(self.turns)):
             self.number = number
             if ending is not None:
                 if self.run.entry != "runner":
                     self._differs("end", "status", "another turn", ending.status)
                     break
                 policy = StopPolicy(state)  # a message was pushed after the last turn
+            if self.run.entry == "runner":
+                self._use_recorded_settings()
             try:
                 replayed = await request(state, last=policy.last)
-                if turn.reply is None or turn.reply.error is not None:
-                    break
                 await read(state, replayed)
                 await act(state, replayed, policy.skip_reason)
-            except (GatewayError, RunStopped):
-                break
+            except _NoReply:  # a runner may continue after a failed request
+                continue
             ending = policy.after(replayed)
         self._compare_end(ending)
         return self.differences
+
+    def _use_recorded_settings(self) -> None:
+        """A runner's settings may change between turns."""
+        recorded = self.turn.request
+        assert recorded is not None
+        names = ("temperature", "max_tokens", "model")
+        settings: dict[str, Any] = {name: recorded.options.get(name) for name in names}
+        settings["dialect"] = _dialect(recorded.dialect)
+        self.state.change_options(replace(self.state.options, **settings))
 
     def _count_earlier_calls(self, turn: RunTurn) -> None:
         if any(call.result and call.result.attempts for call in turn.calls):
@@ -173,16 +187,38 @@ class _Replay:
         if call is None or call.result is None:
             return message
         recorded = call.result
-        if not _is_given(call):
+        if not _is_given(call) and not self.is_rejected_by_tool(call):
             self.compare("result", call.id, recorded.message.to_dict(), message.to_dict())
-        elif result.note and not recorded.message.text.endswith(result.note):
+        elif recorded.status == "completed" and not recorded.message.text.endswith(result.note):
             self._differs("result", call.id, recorded.message.text, result.note)
         return recorded.message
 
+    def is_rejected_by_tool(self, call: RunCall) -> bool:
+        """Whether arguments that fit the schema were rejected by a function of the program."""
+        result = call.result
+        return result is not None and result.error_kind == "validation" and call.id in self.rejected
+
+    def checked(self, tool: RunTool, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return arguments, or reject them as the tool's own `parse` did then.
+
+        Raises:
+            ValueError: The recorded call was rejected although its arguments fit the schema.
+        """
+        for call in self.turn.calls:
+            edits = [each.arguments for each in call.approvals if each.verdict == "edit"]
+            is_same = arguments in (_json_or_none(call.arguments), *edits)
+            failed = call.result is not None and call.result.error_kind == "validation"
+            if call.name == tool.name and is_same and failed:
+                self.rejected.add(call.id)
+                raise ValueError
+        return arguments
+
     def _compare_end(self, ending: Ending | None) -> None:
         end = self.run.end
-        if end is None or end.status in _FROM_OUTSIDE:
+        if end is None or end.status in _FROM_OUTSIDE or not self.turns:
             return
+        if ending is None and self.run.entry == "runner":
+            return  # the program stopped the iteration
         if self.run.options.get("limits", {}).get("seconds") and end.status == "limit":
             return
         self.compare("end", "status", end.status, ending.status if ending else "no ending")
@@ -222,7 +258,9 @@ class _ReplayState(RunState):
         stored = first.stored if first else ()
         transcript = _ReplayTranscript(stored, source)
         gateway = _RecordedGateway(source)
-        return cls(ToolLoopDeps(gateway.chat), transcript, options, source=source, can_suspend=True)
+        state = cls(ToolLoopDeps(gateway.chat), transcript, options, source=source)
+        state.can_suspend = source.run.entry != "chain"
+        return state
 
     def tools(self) -> ToolRegistry:
         """The tools of the recorded turn; each one returns what it returned then."""
@@ -243,6 +281,9 @@ class _ReplayState(RunState):
         """The arguments with the values that the references had then."""
         for call in self.source.turn.calls:
             if call.name == tool.name and _json_or_none(call.arguments) == arguments:
+                if call.result is not None and call.result.error_kind == "validation":
+                    self.source.rejected.add(call.id)
+                    raise ToolError("validation", "A variable is unknown.")
                 used = call.result.arguments if call.result else None
                 return str(used or call.arguments)
         return json.dumps(arguments)
@@ -260,6 +301,12 @@ class _ReplayTranscript(Transcript):
         request = self._source.turn.request
         await self._reader.read_new()
         return list(request.stored) if request else []
+
+    async def unused_call_ids(self, ids: Iterable[str]) -> list[str]:
+        """The ids that the calls of the recorded turn have; older calls may not be in the file."""
+        wanted, recorded = [*ids], self._source.turn.calls
+        is_same = len(recorded) == len(wanted)
+        return [call.id for call in recorded] if is_same else await super().unused_call_ids(wanted)
 
 
 class _RecordedGateway:
@@ -290,7 +337,7 @@ def recorded_options(run: Run) -> ToolLoopOptions:
     return ToolLoopOptions(
         **values,
         max_tool_rounds=run.options.get("max_tool_rounds"),
-        dialect=_dialect(run),
+        dialect=_dialect(run.dialect),
         output_type=run.options.get("output_type"),
         limits=RunLimits(**limits) if any(limits.values()) else None,
         variables_over=run.options.get("variables_over"),
@@ -317,14 +364,14 @@ def _sent_messages(source: _Replay) -> Any:
     return before_send
 
 
-def _dialect(run: Run) -> Dialect:
-    match run.dialect.get("name"):
+def _dialect(recorded: Mapping[str, Any]) -> Dialect:
+    match recorded.get("name"):
         case "PromptDialect":
-            return PromptDialect(multiple=bool(run.dialect.get("multiple", False)))
+            return PromptDialect(multiple=bool(recorded.get("multiple", False)))
         case "NativeDialect":
             return NativeDialect()
     raise CannotReplay(
-        f"The run used the dialect {run.dialect.get('name')!r}. Only PromptDialect and "
+        f"The run used the dialect {recorded.get('name')!r}. Only PromptDialect and "
         "NativeDialect can be replayed."
     )
 
@@ -334,21 +381,23 @@ def _tool(tool: RunTool, source: _Replay) -> Tool:
         return ""  # `result_message` returns the recorded one
 
     def waits(arguments: dict[str, Any]) -> bool:
-        return any(
-            approval.verdict == "pending"
-            for call in source.turn.calls
-            if call.name == tool.name
-            for approval in call.approvals
-        )
+        return any(_waited(call) for call in source.turn.calls if call.name == tool.name)
 
     return Tool(
         tool.name,
         tool.description,
         tool.parameters or None,
         execute,
+        parse=lambda arguments: source.checked(tool, arguments),
         effect=tool.effect or "write",  # type: ignore[arg-type]  # checked by Tool
         needs_approval=waits if tool.needs_approval == "depends" else tool.needs_approval,
     )
+
+
+def _waited(call: RunCall) -> bool:
+    """Whether a call waited for approval, or was rejected because nobody could approve it."""
+    is_rejected = call.result is not None and call.result.status == "rejected"
+    return any(each.verdict == "pending" for each in call.approvals) or is_rejected
 
 
 def _is_given(call: RunCall) -> bool:
@@ -363,7 +412,7 @@ _GIVEN = {"interrupted", "unknown_effect", "result_rejected"}
 
 def _response(reply: RunReply | None) -> ChatResponse:
     if reply is None or reply.message is None or reply.error is not None:
-        raise RunStopped("aborted")
+        raise _NoReply
     names = ("finish_reason", "raw_finish_reason", "usage", "cost", "model", "refusal")
     values = {name: getattr(reply, name) for name in names}
     return ChatResponse(reply.message, **values)

@@ -74,7 +74,8 @@ class RunTool:
     @property
     def spec(self) -> ToolSpec:
         """The description as the gateway sends it."""
-        return ToolSpec(self.name, self.description, self.parameters)
+        parameters = {"type": "object", "properties": {}, **self.parameters}
+        return ToolSpec(self.name, self.description, parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,7 @@ class RunRequest:
         tools: The tools that the model could call.
         options: The keywords of the request, such as `temperature` and `tool_choice`. `tools` are
             the descriptions that were sent besides the messages, as in native tool calls.
+        dialect: The name of the dialect's class, and its settings.
         stored: The messages of the conversation from which the request was rendered.
         dropped: The messages that the window or a summary leaves out for the first time. The first
             request of a run lists the newest ones only.
@@ -110,6 +112,7 @@ class RunRequest:
     removed: tuple[int, ...]
     tools: tuple[RunTool, ...]
     options: Mapping[str, Any]
+    dialect: Mapping[str, Any] = field(default_factory=dict)
     stored: tuple[Message, ...] = field(default=(), repr=False)
     dropped: tuple[DroppedMessage, ...] = ()
 
