@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stage0_gateway import ChatResponse, Message
+from stage0_gateway import ChatResponse, Message, Usage
 from stage1_context import MemoryStore, MessageRecord, Transcript
 from stage3_tools.dialects.native import NativeDialect
 from stage3_tools.dialects.prompt import PromptDialect
@@ -108,6 +108,7 @@ class _Replay:
         for turn in self.run.turns:
             if turn.request is None:  # the calls of an earlier run, or the first reply of a chain
                 self._count_earlier_calls(turn)
+        state.usage = self._earlier_usage()
         policy = StopPolicy(state)
         for number in range(len(self.turns)):
             self.number = number
@@ -140,6 +141,17 @@ class _Replay:
     def _count_earlier_calls(self, turn: RunTurn) -> None:
         if any(call.result and call.result.attempts for call in turn.calls):
             self.state.tool_rounds += 1
+
+    def _earlier_usage(self) -> Usage:
+        """The tokens of the first reply of a chain, which is not part of the file."""
+        end, replies = self.run.end, [turn.reply for turn in self.turns if turn.reply]
+        used = sum((reply.usage for reply in replies if reply.usage), Usage())
+        if end is None or self.run.entry != "chain":
+            return Usage()
+        return Usage(
+            (end.usage.input_tokens or 0) - (used.input_tokens or 0),
+            (end.usage.output_tokens or 0) - (used.output_tokens or 0),
+        )
 
     # ---- comparisons
 
