@@ -225,13 +225,11 @@ class Gateway:
         self, endpoints: list[ModelEndpoint], request: ChatRequest, fetch: _Fetch[_Reply]
     ) -> _Reply:
         """Send a request to one model after the other, with retries, until one replies."""
-        errors: list[GatewayError] = []
-        attempts: _Attempts = []
+        errors, attempts = list[GatewayError](), _Attempts()
         for position, endpoint in enumerate(endpoints):
             if position:
-                failed = endpoints[position - 1]
-                names = (f"{one.provider}:{one.model}" for one in (failed, endpoint))
-                self._on_event(FallbackEvent(errors[-1], *names))
+                name = f"{endpoint.provider}:{endpoint.model}"
+                self._on_event(FallbackEvent(errors[-1], attempts[-1].model, name))
             if request.model != endpoint.model:
                 request = replace(request, model=endpoint.model)
             encoded = encode_request(endpoint, request, stream=fetch is open_stream)
