@@ -152,7 +152,8 @@ class RunRecorder:
             began = perf_counter()
             answer = approver(request)
             verdict = await answer if isinstance(answer, Awaitable) else answer
-            self._write("approval", _verdict(request, verdict, _since(began)))
+            if isinstance(verdict, Verdict | bool):  # any other value ends the run with an error
+                self._write("approval", _verdict(request, verdict, _since(began)))
             return verdict
 
         return approve
@@ -189,7 +190,7 @@ class RunRecorder:
 
     def on_reply(self, response: ChatResponse, began: float) -> None:
         """Keep a reply until its decision is known; both are one line."""
-        fields: dict[str, Any] = {"duration": _since(began)}
+        fields: dict[str, Any] = {"duration": round(perf_counter() - began, 6)}
         for name in REPLY_FIELDS:
             if (value := getattr(response, name)) is not None:
                 fields[name] = value
@@ -282,8 +283,8 @@ class RunRecorder:
             "attempts": result.attempts,
             "duration": round(result.duration, 6),
         }
-        if (arguments := _used_arguments(result)) != record.arguments:
-            fields["arguments"] = arguments
+        if result.repairs or result.arguments != record.arguments:
+            fields["arguments"] = _used_arguments(result)
         if result.cached:
             fields["cached"] = True
         if result.repairs:
@@ -361,7 +362,7 @@ class RunRecorder:
             self._write_reply(None)
         at = round(perf_counter() - self._started, 6)
         head = {"type": kind, "run": self._id, "turn": self._run.turns, "at": at}
-        line = self._encode({**head, **fields})
+        line = self._encode(head | fields)
         if self._content:
             line = b"".join([*self._content, line])
             self._content.clear()
