@@ -29,7 +29,6 @@ from stage0_gateway import (
     response_of,
 )
 from stage2_output import extract_json
-from stage3_tools.abort import RunStopped
 from stage3_tools.errors import ToolError, exception_text
 from stage3_tools.events import (
     ApprovalPending,
@@ -135,14 +134,11 @@ class RunRecorder:
         async def watched() -> T:
             try:
                 return await body()
-            except RunStopped:
-                raise
             except BaseException as error:
-                if self._run.stop_reason is None:
+                status = self._run.stop_reason  # if it was stopped, the event `loop_end` follows
+                if status is None:
                     self._error = _error(error)
-                    is_error = isinstance(error, Exception)
-                    status = "error" if is_error else "cancelled"
-                    self._write("end", {"status": status, **self._totals()})
+                self._write("end", {"status": status or _status(error), **self._totals()})
                 raise
 
         return watched
@@ -417,6 +413,10 @@ class _TracedStream(_Traced):
 
 def _since(began: float) -> float:
     return round(perf_counter() - began, 6)
+
+
+def _status(error: BaseException) -> str:
+    return "error" if isinstance(error, Exception) else "cancelled"
 
 
 def _error(error: BaseException) -> dict[str, Any]:
