@@ -141,9 +141,7 @@ class PromptDialect:
         if first.tool is None:
             return FinalReply(Message.assistant(first.reply or "", raw_text=text), first.repairs)
         comment = "\n".join([decision.reply for decision in decisions if decision.reply])
-        calls = [
-            ToolCall("", each.tool or "", _ENCODER.encode(each.arguments)) for each in decisions
-        ]
+        calls = [ToolCall("", one.tool or "", _ENCODER.encode(one.arguments)) for one in decisions]
         return ToolCalls(Message.assistant(comment, calls, raw_text=text), first.repairs)
 
 

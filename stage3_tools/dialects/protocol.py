@@ -6,7 +6,7 @@ tools can change between turns.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from stage0_gateway import ChatResponse, Message, ToolSpec
@@ -71,7 +71,7 @@ class InvalidReply:
 
     message: Message
     feedback: str
-    issues: tuple[Issue, ...] = ()
+    issues: tuple[Issue, ...] = field(default=(), repr=False, compare=False)
 
 
 ReplyInterpretation = ToolCalls | FinalReply | InvalidReply

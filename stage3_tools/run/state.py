@@ -279,8 +279,7 @@ class RunState:
 
     def add_usage(self, response: ChatResponse) -> None:
         """Add the tokens and the cost of a reply."""
-        self.last_usage = response.usage
-        self.last_content = response.content
+        self.last_usage, self.last_content = response.usage, response.content
         self.transcript.report_usage(response.usage)
         if response.usage is not None:
             self.usage += response.usage

@@ -25,35 +25,29 @@ Encode = Callable[[Any], bytes]
 
 
 def encoder(secrets: Iterable[str]) -> Encode:
-    """Return a function that encodes a value as JSON without these secrets."""
+    """Return a function that encodes a value as JSON in UTF-8, without these secrets."""
     hidden = tuple(dict.fromkeys(secret for secret in secrets if len(secret) >= _SHORTEST))
-    if not hidden:
-        return encode
     beginnings = tuple(secret[:_PREFIX].encode(errors="replace") for secret in hidden)
     may_be_escaped = not all(map(_UNCHANGED.fullmatch, hidden))
 
-    def encode_without_secrets(value: Any) -> bytes:
-        text = encode(value)
+    def encode(value: Any) -> bytes:
+        try:
+            text = to_json(value, inf_nan_mode="strings", bytes_mode="base64", fallback=_type_name)
+        except (ValueError, RecursionError):
+            text = _unusual(value)
         for beginning in beginnings:
             if beginning in text or may_be_escaped:
-                return encode(_redacted(json.loads(text), hidden))
+                return _unusual(_redacted(json.loads(text), hidden))
         return text
 
-    return encode_without_secrets
-
-
-def encode(value: Any) -> bytes:
-    """Return a value as JSON in UTF-8; half a surrogate pair becomes an escape."""
-    try:
-        return to_json(value, inf_nan_mode="strings", bytes_mode="base64", fallback=_type_name)
-    except (ValueError, RecursionError):
-        return _unusual(to_jsonable_python(value, fallback=_type_name))
+    return encode
 
 
 def _unusual(value: Any) -> bytes:
-    """Encode values with half a surrogate pair or with very deep nesting."""
+    """Encode values with half a surrogate pair, which becomes an escape, or with deep nesting."""
     try:
-        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+        plain = to_jsonable_python(value, bytes_mode="base64", fallback=_type_name)
+        return json.dumps(plain, allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, ValueError, RecursionError):
         return json.dumps(plain_data(value), separators=(",", ":")).encode()
 

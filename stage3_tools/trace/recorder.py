@@ -29,7 +29,6 @@ from stage0_gateway import (
     response_of,
 )
 from stage2_output import extract_json
-from stage3_tools.abort import RunStopped
 from stage3_tools.errors import ToolError, exception_text
 from stage3_tools.events import (
     ApprovalPending,
@@ -137,14 +136,11 @@ class RunRecorder:
         async def watched() -> T:
             try:
                 return await body()
-            except RunStopped:
-                raise
             except BaseException as error:
-                if self._run.stop_reason is None:
+                status = self._run.stop_reason  # if it was stopped, the event `loop_end` follows
+                if status is None:
                     self._error = _error(error)
-                    is_error = isinstance(error, Exception)
-                    status = "error" if is_error else "cancelled"
-                    self._write("end", {"status": status, **self._totals()})
+                self._write("end", {"status": status or _status(error), **self._totals()})
                 raise
 
         return watched
@@ -154,7 +150,8 @@ class RunRecorder:
             began = perf_counter()
             answer = approver(request)
             verdict = await answer if isinstance(answer, Awaitable) else answer
-            self._write("approval", _verdict(request, verdict, _since(began)))
+            if isinstance(verdict, Verdict | bool):  # any other value ends the run with an error
+                self._write("approval", _verdict(request, verdict, _since(began)))
             return verdict
 
         return approve
@@ -205,7 +202,7 @@ class RunRecorder:
 
     def on_reply(self, response: ChatResponse, began: float) -> None:
         """Keep a reply until its decision is known; both are one line."""
-        fields: dict[str, Any] = {"duration": _since(began)}
+        fields: dict[str, Any] = {"duration": round(perf_counter() - began, 6)}
         for name in REPLY_FIELDS:
             if (value := getattr(response, name)) is not None:
                 fields[name] = value
@@ -298,8 +295,8 @@ class RunRecorder:
             "attempts": result.attempts,
             "duration": round(result.duration, 6),
         }
-        if (arguments := _used_arguments(result)) != record.arguments:
-            fields["arguments"] = arguments
+        if result.repairs or result.arguments != record.arguments:
+            fields["arguments"] = _used_arguments(result)
         if result.cached:
             fields["cached"] = True
         if result.repairs:
@@ -377,7 +374,7 @@ class RunRecorder:
             self._write_reply(None)
         at = round(perf_counter() - self._started, 6)
         head = {"type": kind, "run": self._id, "turn": self._run.turns, "at": at}
-        line = self._encode({**head, **fields})
+        line = self._encode(head | fields)
         if self._content:
             line = b"".join([*self._content, line])
             self._content.clear()
@@ -432,6 +429,10 @@ class _TracedStream(_Traced):
 
 def _since(began: float) -> float:
     return round(perf_counter() - began, 6)
+
+
+def _status(error: BaseException) -> str:
+    return "error" if isinstance(error, Exception) else "cancelled"
 
 
 def _error(error: BaseException) -> dict[str, Any]:

@@ -14,9 +14,10 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 
-from loopback import Way, at_most, cpu, ratio, rounds_asked_for, table, take_turns
+from loopback import Way, at_most, connections, cpu, ratio, rounds_asked_for, table, take_turns
 from side_by_side.job import KEY, QUESTION, SYSTEM
 from side_by_side.server import ANSWER
 
@@ -77,12 +78,15 @@ def question(gateway: Gateway, way: str, turns: int, trace: RunFile | None) -> W
     return ask
 
 
-async def measure(url: str, way: str, turns: int, rounds: int) -> tuple[float, float, float, float]:
+async def measure(
+    url: str, way: str, turns: int, rounds: int, connection: str
+) -> tuple[float, float, float, float]:
     """Return the CPU seconds of a turn without and with a trace, their ratio, and bytes written."""
     with tempfile.TemporaryDirectory() as folder:
         trace = RunFile(Path(folder) / "run.jsonl")
         base = f"{url}/{way}/{turns - 1}/v1"
-        async with Gateway("openai:m", api_key=KEY, base_url=base) as gateway:
+        transport = connections()[connection]
+        async with Gateway("openai:m", api_key=KEY, base_url=base, transport=transport) as gateway:
             ways = {
                 "without": question(gateway, way, turns, None),
                 "with": question(gateway, way, turns, trace),
@@ -97,14 +101,13 @@ def main(rounds: int) -> int:
     """Measure and print; return 1 if a bar is missed."""
     rows, missed = [], False
     with server() as url:
-        for way, (name, _) in _DIALECTS.items():
-            for turns in _TURNS:
-                without, traced, times, size = asyncio.run(measure(url, way, turns, rounds))
-                figures = (f"{each * 1e6:,.0f}" for each in (without, traced, traced - without))
-                rows.append(
-                    (f"{name}, {turns} turns", *figures, at_most(_BAR, times), f"{size:,.0f}")
-                )
-                missed = missed or times > _BAR
+        for connection, way, turns in product(connections(), _DIALECTS, _TURNS):
+            measured = measure(url, way, turns, rounds, connection)
+            without, traced, times, size = asyncio.run(measured)
+            figures = (f"{each * 1e6:,.0f}" for each in (without, traced, traced - without))
+            name = f"{_DIALECTS[way][0]}, {turns} turns{connection}"
+            rows.append((name, *figures, at_most(_BAR, times), f"{size:,.0f}"))
+            missed = missed or times > _BAR
     heading = "", "us CPU without", "with a trace", "difference", "ratio", "bytes"
     table(f"One turn, medians of {rounds} rounds", heading, *rows)
     return int(missed)

@@ -116,6 +116,15 @@ async def test_a_request_is_written_as_the_difference_from_the_previous_one(
     assert [turn.request.added for turn in run.turns] == [(0, 1), (2, 3), (4, 5)]
 
 
+async def test_the_lines_of_a_turn_do_not_grow_with_the_conversation(run_file, new_conversation):
+    replies = [call(n=number) for number in range(100, 160)]
+    made = Tool("f", execute=lambda arguments: str(arguments["n"]), effect="read")
+    await new_conversation([*replies, answer()], made).ask(trace=run_file, max_tool_rounds=None)
+    content = run_file.path.read_text()
+    turns = [len(turn) for turn in content.split('{"type":"request"')][3:-1]
+    assert max(turns) - min(turns) < 40
+
+
 async def test_a_reply_has_its_usage_cost_and_metadata(run_file):
     replied = ChatResponse(
         Message.assistant("hi"), "stop", "end_turn", Usage(7, 3), "gpt", 0.25, "req_1"
