@@ -1,9 +1,10 @@
-"""In random runs, the reader rebuilds exactly the requests that the model received.
+"""In random runs, the reader rebuilds the requests that the model received; a replay is identical.
 
 The runs are those of the monkey (`monkey_world.py`): all dialects, the runner and chains, invalid
 replies, failing tools, parallel calls, windows, aborts and cancellations.
 """
 
+import asyncio
 import importlib.util
 import json
 from collections import Counter
@@ -14,6 +15,7 @@ import pytest
 
 from stage0_gateway import ToolSpec
 from stage3_tools import RunFile, ToolLoopDeps, read_runs
+from stage3_tools.trace.replay import replay
 
 _spec = importlib.util.spec_from_file_location(
     "traced_monkey", Path(__file__).parents[1] / "test_monkey.py"
@@ -65,7 +67,7 @@ def _plain(value):
 
 
 @pytest.mark.parametrize("entry_point", ["prompt", "several", "native", "runner", "chain"])
-def test_the_requests_of_random_runs_are_rebuilt_exactly(tmp_path, schema_problems, entry_point):
+def test_the_requests_of_random_runs_are_rebuilt_and_their_replay_is_identical(tmp_path, schema_problems, entry_point):
     requests = calls = 0
     for seed in range(RUNS):
         path = tmp_path / f"{seed}.jsonl"
@@ -83,5 +85,6 @@ def test_the_requests_of_random_runs_are_rebuilt_exactly(tmp_path, schema_proble
             if turn.decision and turn.decision.calls:
                 assert [each.id for each in turn.decision.calls] == [each.id for each in turn.calls]
         assert all(run.end is not None for run in runs if entry_point != "runner"), seed
+        assert [text for run in runs for text in map(str, asyncio.run(replay(run)))] == [], seed
         requests, calls = requests + len(read), calls + sum(len(turn.calls) for turn in turns)
     assert min(requests, calls) > RUNS
