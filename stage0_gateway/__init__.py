@@ -17,7 +17,6 @@ Reading order:
     retry          which errors are retried, and after which wait
     settings       the model and the key from environment variables
     gateway        `Gateway`: encode, post, read, retry, fall back
-    __main__       `python -m stage0_gateway serve`
 
 Rooms:
     streaming/     server-sent events, the events of a reply, `MessageStream`
@@ -52,11 +51,14 @@ from stage0_gateway.events import ResponseEvent as ResponseEvent
 from stage0_gateway.events import RetryEvent as RetryEvent
 from stage0_gateway.events import WarningEvent as WarningEvent
 from stage0_gateway.gateway import Gateway as Gateway
+from stage0_gateway.http.redaction import redact as redact
 from stage0_gateway.http.response import Timeouts as Timeouts
 from stage0_gateway.messages import Message as Message
 from stage0_gateway.messages import Role as Role
 from stage0_gateway.messages import as_message as as_message
 from stage0_gateway.offline.model import OfflineModel as OfflineModel
+from stage0_gateway.offline.model import offline_faults as offline_faults
+from stage0_gateway.offline.model import offline_server as offline_server
 from stage0_gateway.offline.scripted import ScriptedModel as ScriptedModel
 from stage0_gateway.offline.scripted import ScriptError as ScriptError
 from stage0_gateway.parts import Citation as Citation

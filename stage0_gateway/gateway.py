@@ -156,6 +156,11 @@ class Gateway:
         supporting = ("openai", "openai-responses", "anthropic")
         return not self._base_url and self._endpoints[0].provider in supporting
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The keys of this gateway, with a hidden repr, for programs that remove them from logs."""
+        return tuple(Secret(each) for one in self._endpoints for each in one.secrets)
+
     async def chat(
         self, messages: Iterable[Message | Mapping[str, Any]], **options: Unpack[ChatOptions]
     ) -> ChatResponse:
@@ -220,13 +225,11 @@ class Gateway:
         self, endpoints: list[ModelEndpoint], request: ChatRequest, fetch: _Fetch[_Reply]
     ) -> _Reply:
         """Send a request to one model after the other, with retries, until one replies."""
-        errors: list[GatewayError] = []
-        attempts: _Attempts = []
+        errors, attempts = list[GatewayError](), _Attempts()
         for position, endpoint in enumerate(endpoints):
             if position:
-                failed = endpoints[position - 1]
-                names = (f"{one.provider}:{one.model}" for one in (failed, endpoint))
-                self._on_event(FallbackEvent(errors[-1], *names))
+                name = f"{endpoint.provider}:{endpoint.model}"
+                self._on_event(FallbackEvent(errors[-1], attempts[-1].model, name))
             if request.model != endpoint.model:
                 request = replace(request, model=endpoint.model)
             encoded = encode_request(endpoint, request, stream=fetch is open_stream)

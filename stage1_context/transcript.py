@@ -47,6 +47,7 @@ class Transcript:
         attachments: Values of other stages that live as long as this object, such as the tools that
             a person has approved for the session. The journal does not store them.
         auto_compact: Summarizes old messages before a request; None only lets the window drop them.
+        last_request: The selection of the last request; None before the first one.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Transcript:
         self._reader = JournalReader(store, session_id, self.counter)
         self._lock = LoopLock()
         self._extra_text, self._extra_tokens = "", 0
-        self._last_request: Selection | None = None
+        self.last_request: Selection | None = None
 
     @classmethod
     def of(
@@ -171,7 +172,7 @@ class Transcript:
         )
         if self.auto_compact is not None and include_summary:
             selection = await self.auto_compact(self, selection, pinned)
-        self._last_request = selection
+        self.last_request = selection
         return [each.message for each in selection.chosen]
 
     async def select(
@@ -204,8 +205,8 @@ class Transcript:
 
     def report_usage(self, usage: Usage | None) -> None:
         """Learn the server's token counts from the reported usage of the last request."""
-        if self._last_request is not None and not isinstance(self._window, KeepEverything):
-            self._calibration.learn(self._last_request.tokens, usage)
+        if self.last_request is not None and not isinstance(self._window, KeepEverything):
+            self._calibration.learn(self.last_request.tokens, usage)
 
     async def summary(self) -> str:
         """Return the summary; empty without one."""

@@ -28,9 +28,13 @@ Rooms:
     resume/     calls that an earlier run left without results
     runner/     `ToolRunner`: a run step by step
     chain/      `execute_tool_chain`: a run that starts at an existing reply
+    trace/      `RunFile`: everything about a run in a file, and its reader
 """
 
 # The form `Name as Name` exports a name, also for type checkers.
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from stage3_tools.abort import Abort as Abort
 from stage3_tools.abort import RunStopped as RunStopped
 from stage3_tools.ask import ask as ask
@@ -87,8 +91,10 @@ from stage3_tools.execution.several_calls import execute_tool_calls as execute_t
 from stage3_tools.loop import run_tool_loop as run_tool_loop
 from stage3_tools.options import RequestInfo as RequestInfo
 from stage3_tools.options import RunLimits as RunLimits
+from stage3_tools.options import RunTrace as RunTrace
 from stage3_tools.options import ToolLoopDeps as ToolLoopDeps
 from stage3_tools.options import ToolLoopOptions as ToolLoopOptions
+from stage3_tools.options import Trace as Trace
 from stage3_tools.registry import ToolRegistry as ToolRegistry
 from stage3_tools.result import LoopStats as LoopStats
 from stage3_tools.result import LoopStatus as LoopStatus
@@ -103,3 +109,58 @@ from stage3_tools.runner.runner import ToolRunner as ToolRunner
 from stage3_tools.tool import Tool as Tool
 from stage3_tools.tool import tool as tool
 from stage3_tools.turn import run_turn as run_turn
+
+if TYPE_CHECKING:
+    from stage3_tools.trace.reader import RunFileError as RunFileError
+    from stage3_tools.trace.reader import read_run as read_run
+    from stage3_tools.trace.reader import read_runs as read_runs
+    from stage3_tools.trace.run_file import RunFile as RunFile
+    from stage3_tools.trace.values import Candidate as Candidate
+    from stage3_tools.trace.values import DroppedMessage as DroppedMessage
+    from stage3_tools.trace.values import Run as Run
+    from stage3_tools.trace.values import RunApproval as RunApproval
+    from stage3_tools.trace.values import RunCall as RunCall
+    from stage3_tools.trace.values import RunDecision as RunDecision
+    from stage3_tools.trace.values import RunEnd as RunEnd
+    from stage3_tools.trace.values import RunError as RunError
+    from stage3_tools.trace.values import RunParent as RunParent
+    from stage3_tools.trace.values import RunProgress as RunProgress
+    from stage3_tools.trace.values import RunReply as RunReply
+    from stage3_tools.trace.values import RunRequest as RunRequest
+    from stage3_tools.trace.values import RunResult as RunResult
+    from stage3_tools.trace.values import RunRetry as RunRetry
+    from stage3_tools.trace.values import RunTool as RunTool
+    from stage3_tools.trace.values import RunTurn as RunTurn
+    from stage3_tools.trace.values import Unreadable as Unreadable
+
+_LAZY = {
+    "RunFile": "run_file",
+    "RunFileError": "reader",
+    "read_run": "reader",
+    "read_runs": "reader",
+    "Candidate": "values",
+    "DroppedMessage": "values",
+    "Run": "values",
+    "RunApproval": "values",
+    "RunCall": "values",
+    "RunDecision": "values",
+    "RunEnd": "values",
+    "RunError": "values",
+    "RunParent": "values",
+    "RunProgress": "values",
+    "RunReply": "values",
+    "RunRequest": "values",
+    "RunResult": "values",
+    "RunRetry": "values",
+    "RunTool": "values",
+    "RunTurn": "values",
+    "Unreadable": "values",
+}
+"""Names of the room `trace/`, which is imported at their first use: few programs need it."""
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        if name not in _LAZY:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.trace.{_LAZY[name]}"), name)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, ClassVar, Literal
 
 from stage0_gateway import Message, MessageStream, ToolCall, Usage
-from stage2_output import Repair
+from stage2_output import Issue, Repair
 from stage3_tools.errors import ToolError
 from stage3_tools.result import ToolLoopResult, ToolResult, plain_data
 
@@ -75,11 +75,15 @@ class DecisionMade(_Event):
 
 @dataclass(frozen=True, kw_only=True)
 class FeedbackGiven(_Event):
-    """The reply `text` is invalid; `feedback` is the message for the model."""
+    """The reply `text` is invalid; `feedback` is the message for the model.
+
+    `issues` lists what is wrong with the JSON in the reply, or with the value of an output type.
+    """
 
     name: ClassVar[Literal["feedback"]] = "feedback"
     text: str
     feedback: str
+    issues: tuple[Issue, ...] = field(default=(), repr=False, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)

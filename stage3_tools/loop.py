@@ -168,6 +168,7 @@ def result_of(run: RunState, ending: Ending) -> ToolLoopResult:
 async def stoppable(run: RunState, body: Callable[[], Awaitable[T]]) -> T | Ending:
     """Run the body; end it by the run's abort event or time limit if one of them comes first."""
     abort, seconds = run.options.abort, run.seconds_left
+    body = body if run.trace is None else run.trace.watch(body)
     if abort is None and seconds is None:
         return await body()
     if abort is not None and abort.is_set():

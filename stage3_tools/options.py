@@ -7,7 +7,7 @@ the chain.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any, Protocol, TypedDict, TypeVar
 
 from stage0_gateway import (
     ChatResponse,
@@ -29,6 +29,8 @@ from stage3_tools.execution.error_kinds import Classify
 from stage3_tools.execution.several_calls import MAX_PARALLEL
 from stage3_tools.registry import Registrable, ToolRegistry
 from stage3_tools.variables.long_values import PREVIEW
+
+T = TypeVar("T")
 
 LONG = 4_000
 """The default number of characters above which a result is stored as a variable."""
@@ -145,6 +147,26 @@ class ToolLoopDeps:
             object.__setattr__(self, name, part)  # the dataclass is frozen
 
 
+class RunTrace(Protocol):
+    """Follows one run."""
+
+    def record(self, event: type[LoopEvent], fields: dict[str, Any]) -> None:
+        """Record an event: its class and its fields, without the turn."""
+
+    def wrap_options(self, options: "ToolLoopOptions") -> "ToolLoopOptions":
+        """Return the options with other functions."""
+
+    def watch(self, body: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:
+        """Return the body of the run, or one that also reports its exceptions."""
+
+
+class Trace(Protocol):
+    """Follows runs; `RunFile` writes them to a file."""
+
+    def start(self, run: Any) -> RunTrace:
+        """Follow a run, a `RunState`; may replace the functions in its `deps` and `options`."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ToolLoopOptions:
     """The settings of a run.
@@ -180,6 +202,7 @@ class ToolLoopOptions:
         before_send: Called as `before_send(messages, info)` with the messages of each request and a
             `RequestInfo`; may return other messages, for this request only. Plain or async.
         on_event: Called with each `LoopEvent`. Plain or async. An exception ends the run.
+        trace: Follows the run: `RunFile("run.jsonl")` writes it to a file.
 
     Raises:
         ValueError: A number is out of range.
@@ -204,6 +227,7 @@ class ToolLoopOptions:
     variables_over: int | None = LONG
     before_send: BeforeSend | None = None
     on_event: Callable[[LoopEvent], object] | None = None
+    trace: Trace | None = None
 
     def __post_init__(self) -> None:
         minimums = {"max_tool_rounds": 0, "max_parse_retries": 0, "max_parallel_tools": 1}
@@ -244,6 +268,7 @@ class AskKeywords(TypedDict, total=False):
     variables_over: int | None
     before_send: BeforeSend | None
     on_event: Callable[[LoopEvent], object] | None
+    trace: Trace | None
 
 
 class LoopKeywords(AskKeywords, total=False):

@@ -75,6 +75,8 @@ class ToolResult:
         is_json: Whether the output is the JSON of the returned value, not a text of the tool.
         value: The value that the tool returned, in this process only: the journal does not store
             it. A redaction does not change it.
+        arguments: The JSON text of the arguments that the tool received, with the edits of an
+            approver and the values of references. None if the tool did not run.
     """
 
     call_id: str
@@ -91,6 +93,7 @@ class ToolResult:
     note: str = ""
     is_json: bool = field(default=False, repr=False, compare=False)
     value: Any = field(default=None, repr=False, compare=False)
+    arguments: str | None = field(default=None, repr=False, compare=False)
 
     def as_message(self, max_chars: int | None = None) -> Message:
         """Create the tool message of the result, with at most `max_chars` characters of text."""

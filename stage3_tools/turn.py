@@ -256,10 +256,10 @@ async def act(run: RunState, turn: Turn, skip_reason: str = "") -> None:
         case FinalReply():
             await _append_reply(run, turn, feedback_message(_EMPTY))
             await run.notify(FeedbackGiven, text=text, feedback=_EMPTY)
-        case InvalidReply(message, feedback):
+        case InvalidReply(message, feedback, issues):
             reply = [message] if message.text else []  # servers reject empty messages
             await _append_reply(run, turn, *reply, feedback_message(feedback))
-            await run.notify(FeedbackGiven, text=text, feedback=feedback)
+            await run.notify(FeedbackGiven, text=text, feedback=feedback, issues=issues)
         case ProviderStop(message):
             await _append_reply(run, turn, *([message] if message.content else []))
     await run.notify(TurnEnded, usage=turn.response.usage)

@@ -1,7 +1,7 @@
 """Make the replies of the offline model wrong on purpose, to test how a client reacts.
 
 `FAULTS` lists the faults. `fault_plan` assigns faults to requests. `service.py` applies them for
-`OfflineModel(faults=...)` and `python -m stage0_gateway serve --faults ...`.
+`OfflineModel(faults=...)` and `llm-stages serve --faults ...`.
 """
 
 import json

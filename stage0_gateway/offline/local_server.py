@@ -2,7 +2,7 @@
 
 This module knows HTTP and no models. `service.py` answers, as for the transport in the process, so
 both send the same bytes. The server is for one machine: no TLS, no keys, no limit of clients.
-`python -m stage0_gateway serve` and tests use it; tests run it in a thread.
+The command `llm-stages serve` and tests use it; tests run it in a thread.
 """
 
 import sys

@@ -7,10 +7,14 @@ network. It identifies itself as not a language model. The gateway uses it as "o
 
 import logging
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import httpx
 
 from stage0_gateway.server.in_process import as_response
+
+if TYPE_CHECKING:
+    from socketserver import ThreadingTCPServer
 
 NOTICE = (
     "NOTICE: these answers come from rules, not from a language model. To connect a real one, set "
@@ -44,3 +48,29 @@ class OfflineModel(httpx.AsyncBaseTransport):
 
         path = request.url.raw_path.decode("ascii")
         return as_response(answer_http(request.method, path, await request.aread(), self._plan))
+
+
+def offline_server(
+    host: str = "127.0.0.1", port: int = 0, *, faults: str | Iterable[str | None] = ()
+) -> "ThreadingTCPServer":
+    """Open a port for the rule-based model; `serve_forever()` of the server answers requests.
+
+    Args:
+        host: The address to listen on.
+        port: The port. 0 selects a free one, shown in `server_address`.
+        faults: The faults of the first replies, as for `OfflineModel`.
+
+    Raises:
+        OSError: The port is in use, or the host is not an address of this machine.
+        ConfigurationError: A fault is unknown.
+    """
+    from stage0_gateway.offline.local_server import make_server  # few programs need a server
+
+    return make_server(host, port, faults=faults)
+
+
+def offline_faults() -> dict[str, str]:
+    """Return the faults of the rule-based model: their names and what they do."""
+    from stage0_gateway.offline.faults import FAULTS
+
+    return {name: fault.description for name, fault in FAULTS.items()}

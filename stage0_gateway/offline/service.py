@@ -22,6 +22,25 @@ _PATHS = (
     "Use POST /v1/chat/completions, /v1/responses, /v1/messages or "
     "/v1beta/models/teacher:generateContent, or GET /v1/models."
 )
+_PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>The rule-based model</title>
+<body style="font: 1rem/1.6 system-ui, sans-serif; max-width: 42rem; margin: 3rem auto; padding: 0 1rem">
+<h1>The rule-based model</h1>
+<p>This server answers in the formats of OpenAI, Anthropic and Gemini. It consists of rules; it is
+not a language model. It selects a tool by the words that it shares with the question.</p>
+<ul>
+<li><code>POST /v1/chat/completions</code>: OpenAI</li>
+<li><code>POST /v1/messages</code>: Anthropic</li>
+<li><code>POST /v1beta/models/teacher:generateContent</code>: Gemini</li>
+<li><code>GET <a href="/v1/models">/v1/models</a></code>: the one model, <code>teacher</code></li>
+</ul>
+<p>To use it from another program, set its base URL to this address with <code>/v1</code>, and any
+key.</p>
+</html>
+"""
 NO_FAULTS: Iterator[Fault | None] = iter(())
 
 
@@ -45,6 +64,8 @@ def answer_http(
     if method == "GET" and path.partition("?")[0].rstrip("/").endswith("/models"):
         model = {"id": MODEL, "object": "model", "created": 0, "owned_by": "llm-stages"}
         return json_answer(200, {"object": "list", "data": [model]})
+    if method == "GET" and path.partition("?")[0] in ("", "/"):
+        return Answer(200, (_PAGE.encode(),), "text/html; charset=utf-8")
     return refuse(path, 404, f"Unknown {method} {path[:200]}. {_PATHS}")
 
 

@@ -1,11 +1,14 @@
 """`Explanation`: explain to people which messages a window selects, which it drops, and why.
 
 Pure; it describes a `Selection` and selects nothing itself. `print(await engine.explain(session))`
-prints a table.
+prints a table. `newly_dropped` explains only what the previous request still contained, so that a
+trace can call it before every request.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from stage1_context.tokens import Counted
 from stage1_context.view.selection import Selection
@@ -90,6 +93,41 @@ def explain(selection: Selection) -> Explanation:
         budget["left"] = available - sum(each.tokens for each in chosen)
     messages = (*map(_explain_system, system), *_explain_rest(selection, budget.get("left")))
     return Explanation(repr(window), budget, selection.budget.ratio, messages)
+
+
+def newly_dropped(
+    selection: Selection, before: Sequence[Counted], most: int = 20
+) -> list[tuple[Counted, str]]:
+    """Return the messages that a request leaves out and the previous one did not, with reasons.
+
+    The cost depends on the length of the requests, not of the conversation.
+
+    Args:
+        selection: The selection of the request.
+        before: The chosen messages of the previous request; empty for the first one, which leaves
+            out everything that its window drops.
+        most: The maximum number of messages for a first request, the newest ones.
+    """
+    chosen, rest = selection.chosen, selection.rest
+    sent, pinned = {each.index for each in chosen}, [each for each in chosen if each.index < 0]
+    known = [each for each in before if each.index >= 0 and each.message.role != "system"]
+    if known:
+        newest = max(each.index for each in known)
+        new = takewhile(lambda each: each.index > newest, reversed(rest))
+        candidates = [*known, *reversed([*new])]
+    else:
+        candidates = [*rest[max(0, len(rest) - len(chosen) - most) :]]
+    dropped = [
+        each
+        for each in candidates
+        if each.index not in sent and all(each.message != other.message for other in pinned)
+    ]
+    if not dropped:
+        return []
+    begin = bisect_left(rest, dropped[0].index, key=lambda each: each.index)
+    explained = explain(replace(selection, rest=rest[begin:])).dropped
+    reasons = {each.index: each.why for each in explained}
+    return [(each, reasons.get(each.index, "replaced by a summary")) for each in dropped]
 
 
 def _explain_system(message: Counted) -> Explained:

@@ -81,25 +81,26 @@ class PromptDialect:
     Args:
         controller: The parser of stage 2; None creates one.
         multiple: Whether the model may call several tools in one reply, with a JSON list of calls.
+            Also an attribute.
     """
 
     def __init__(
         self, controller: OutputController | None = None, *, multiple: bool = False
     ) -> None:
         self._controller = controller or OutputController()
-        self._multiple = multiple
+        self.multiple = multiple
         self._system = Message.system("")
         self._output = ""  # the instructions for replies of a type
 
     def for_output(self, schema: Any) -> "PromptDialect":
         """Return a dialect whose final replies are JSON for a JSON Schema, not text."""
-        dialect = PromptDialect(self._controller, multiple=self._multiple)
+        dialect = PromptDialect(self._controller, multiple=self.multiple)
         dialect._output = f"{_OUTPUT}\n{_ENCODER.encode(schema)}"
         return dialect
 
     def describe(self, registry: ToolRegistry) -> str:
         """Return the tool part of the system prompt."""
-        return self._for_reply(build_tool_system_prompt(registry, multiple=self._multiple))
+        return self._for_reply(build_tool_system_prompt(registry, multiple=self.multiple))
 
     def render(
         self, transcript: Sequence[Message], registry: ToolRegistry, *, last: bool = False
@@ -131,19 +132,16 @@ class PromptDialect:
             problem = truncation_feedback(response, "one JSON object")
             return InvalidReply(Message.assistant(text, raw_text=text), problem)
         decisions = parse_tool_decisions(
-            self._controller, text, multiple=self._multiple, is_typed=bool(self._output)
+            self._controller, text, multiple=self.multiple, is_typed=bool(self._output)
         )
         if isinstance(decisions, ParseResult):
             problem = _NATIVE_CALLS if response.tool_calls else feedback(decisions)
-            return InvalidReply(Message.assistant(text, raw_text=text), problem)
+            return InvalidReply(Message.assistant(text, raw_text=text), problem, decisions.errors)
         first = decisions[0]
         if first.tool is None:
             return FinalReply(Message.assistant(first.reply or "", raw_text=text), first.repairs)
         comment = "\n".join([decision.reply for decision in decisions if decision.reply])
-        calls = [
-            ToolCall("", decision.tool or "", _ENCODER.encode(decision.arguments))
-            for decision in decisions
-        ]
+        calls = [ToolCall("", one.tool or "", _ENCODER.encode(one.arguments)) for one in decisions]
         return ToolCalls(Message.assistant(comment, calls, raw_text=text), first.repairs)
 
 

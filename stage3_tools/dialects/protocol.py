@@ -6,11 +6,11 @@ tools can change between turns.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from stage0_gateway import ChatResponse, Message, ToolSpec
-from stage2_output import Repair
+from stage2_output import Issue, Repair
 from stage3_tools.registry import ToolRegistry
 
 LAST_REQUEST = "No more tools can be called. Answer the user now, with what the tool results say."
@@ -67,10 +67,11 @@ class FinalReply:
 
 @dataclass(frozen=True, slots=True)
 class InvalidReply:
-    """The reply is invalid; `feedback` explains this to the model."""
+    """The reply is invalid; `feedback` explains this to the model, `issues` to programs."""
 
     message: Message
     feedback: str
+    issues: tuple[Issue, ...] = field(default=(), repr=False, compare=False)
 
 
 ReplyInterpretation = ToolCalls | FinalReply | InvalidReply

@@ -170,6 +170,7 @@ class RunningCall:
             repairs=ready.arguments.repairs,
             note=ready.note,
             is_json=isinstance(output, str) and not isinstance(value, str),
+            arguments=ready.arguments.text,
         )
 
     async def attempt(self, number: int) -> tuple[Any, Any]:
@@ -221,7 +222,8 @@ class RunningCall:
         error = _with_call_details(error, ready.registry, ready.tool)
         duration = time.perf_counter() - self.started
         result = failed(ready.call, error, status, duration=duration, attempts=attempts)
-        return replace(result, repairs=ready.arguments.repairs, note=ready.note)
+        arguments = ready.arguments
+        return replace(result, repairs=arguments.repairs, note=ready.note, arguments=arguments.text)
 
     def _first_context(self) -> ToolContext:
         ready, call, settings = self.ready, self.ready.call, self.settings
@@ -261,7 +263,9 @@ async def review(
             reason = reason or "A person rejected the result of this call."
             error = ToolError("result_rejected", reason)
             rejected = failed(ready.call, error, duration=result.duration, attempts=result.attempts)
-            return replace(rejected, repairs=result.repairs, note=result.note)
+            return replace(
+                rejected, repairs=result.repairs, note=result.note, arguments=result.arguments
+            )
         case Redact(value, reason):
             note = f"\nNote: a person changed this result: {reason}" if reason else ""
             result = replace(result, details=None, note=result.note + note)

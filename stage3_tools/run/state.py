@@ -7,7 +7,7 @@ what happens next.
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -32,7 +32,7 @@ from stage3_tools.events import LoopEnded, LoopEvent, ToolProgressed, ToolRetrie
 from stage3_tools.execution.approval import Consent
 from stage3_tools.execution.results import STOPPED
 from stage3_tools.execution.settings import REFERENCE, ExecutionSettings
-from stage3_tools.options import ToolLoopDeps, ToolLoopOptions, type_error
+from stage3_tools.options import RunTrace, ToolLoopDeps, ToolLoopOptions, type_error
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import (
     MAX_RESULT_CHARS,
@@ -126,6 +126,7 @@ class RunState:
         last_usage: The tokens of the last reply.
         reads_variables: Whether the model has seen a reference, and therefore has the tool
             `read_variable`; None if not known yet.
+        trace: Follows the run; None if nothing does.
     """
 
     deps: ToolLoopDeps
@@ -149,6 +150,11 @@ class RunState:
     reads_variables: bool | None = None
     _settings: ExecutionSettings | None = None
     _notifier: Notifier = field(default_factory=Notifier)
+    trace: RunTrace | None = None
+
+    def __post_init__(self) -> None:
+        if self.options.trace is not None:
+            self.trace = self.options.trace.start(self)
 
     @cached_property
     def long_values(self) -> LongValues:
@@ -207,7 +213,8 @@ class RunState:
 
     def change_options(self, options: ToolLoopOptions) -> None:
         """Use other options from now on."""
-        self.options, self._settings = options, None
+        self.options = options if self.trace is None else self.trace.wrap_options(options)
+        self._settings = None
         vars(self).pop("dialect", None)
 
     def screen(self, call: ToolCall) -> str:
@@ -241,7 +248,8 @@ class RunState:
         controller = self.deps.output_controller
         result = controller.parse_and_validate(reply.message.text, self.options.output_type)
         if result.extraction is None or not result.success:
-            return InvalidReply(reply.message, f"{_INVALID_OUTPUT}\n{feedback(result)}")
+            problem = f"{_INVALID_OUTPUT}\n{feedback(result)}"
+            return InvalidReply(reply.message, problem, result.errors)
         text = json.dumps(result.extraction.value, ensure_ascii=False)
         return replace(reply, output_text=text, output=result.data)
 
@@ -271,8 +279,7 @@ class RunState:
 
     def add_usage(self, response: ChatResponse) -> None:
         """Add the tokens and the cost of a reply."""
-        self.last_usage = response.usage
-        self.last_content = response.content
+        self.last_usage, self.last_content = response.usage, response.content
         self.transcript.report_usage(response.usage)
         if response.usage is not None:
             self.usage += response.usage
@@ -311,19 +318,23 @@ class RunState:
 
     # ---- events
 
-    async def notify(self, event: Callable[..., LoopEvent], **fields: Any) -> None:
+    async def notify(self, event: type[LoopEvent], **fields: Any) -> None:
         """Report an event; raise what the listener raised now, or at an event of a tool."""
+        if self.trace is not None:
+            self.trace.record(event, fields)
         if self.options.on_event is not None:
             await self._notifier.call(self.options.on_event, event(turn=self.turns, **fields))
 
-    async def notify_safely(self, event: Callable[..., LoopEvent], **fields: Any) -> None:
+    async def notify_safely(self, event: type[LoopEvent], **fields: Any) -> None:
         """Report an event where nothing may fail; `notify` raises the listener's error later."""
         try:
             await self.notify(event, **fields)
         except Exception as error:
             self._notifier.error = error
 
-    def _notify_soon(self, event: Callable[..., LoopEvent], **fields: Any) -> None:
+    def _notify_soon(self, event: type[LoopEvent], **fields: Any) -> None:
+        if self.trace is not None and not self.is_over:
+            self.trace.record(event, fields)
         if self.options.on_event is not None and not self.is_over:
             self._notifier.call_soon(self.options.on_event, event(turn=self.turns, **fields))
 

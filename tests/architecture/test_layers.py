@@ -58,7 +58,7 @@ LAYERS = {
             "resume/",
         ],
         "orchestrators": ["turn", "loop", "ask"],
-        "entry": ["runner/", "chain/"],
+        "entry": ["runner/", "chain/", "trace/"],
     },
 }
 """The layers of each stage, in import order. A name with a slash is a room."""

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from stage0_gateway.offline.local_server import make_server
+from stage3_tools.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -212,3 +213,26 @@ def test_colors_are_used_in_a_terminal_that_supports_them():
 def test_colors_are_omitted_where_they_are_unwanted(environment):
     plain = in_terminal(**{"TERM": "xterm", **environment})
     assert plain == (TRANSCRIPTS / "basic_usage.txt").read_text()
+
+
+TRACED = ["basic_usage.py", "folder_agent.py", *sorted(p.name for p in EXAMPLES.glob("stage3*.py"))]
+TRACED.remove("stage3_resume.py")  # its runs are in processes of their own, which it kills
+TRACED += [f"programs/{name}.py" for name in ("question", "step_by_step", "typed_answer")]
+
+
+@pytest.mark.parametrize("name", TRACED)
+def test_the_replay_of_a_run_of_an_example_is_identical(name, tmp_path, capsys):
+    path = tmp_path / "run.jsonl"
+    inherited = {key: os.environ[key] for key in ("PATH", "SYSTEMROOT") if key in os.environ}
+    program = Path(__file__).parent / "traced.py"
+    done = subprocess.run(
+        [sys.executable, program, path, EXAMPLES / name],
+        capture_output=True,
+        text=True,
+        env={**inherited, "PYTHONUTF8": "1"},
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert path.exists()
+    status = main(["replay", str(path)])
+    assert (status, capsys.readouterr().out.endswith(": identical.\n")) == (0, True)

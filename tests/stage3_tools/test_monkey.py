@@ -236,7 +236,7 @@ async def settle():
 PLAYS = {"runner": play_runner, "chain": play_chain}
 
 
-def play(entry_point, seed):
+def play(entry_point, seed, new_world=World):
     """Run one random run, and check that no task is left."""
     reported = []
 
@@ -244,7 +244,7 @@ def play(entry_point, seed):
         asyncio.get_running_loop().set_exception_handler(
             lambda loop, context: reported.append(context)
         )
-        world = World(entry_point, seed)
+        world = new_world(entry_point, seed)
         await PLAYS.get(entry_point, play_loop)(world)
         await world.engine.aclose()
         if world.gateway is not None:

@@ -9,8 +9,8 @@ from subprocess import PIPE, Popen
 import httpx
 import pytest
 
-from stage0_gateway.__main__ import main
-from stage0_gateway.offline.faults import FAULTS
+from stage0_gateway import offline_faults
+from stage3_tools.cli.main import main
 
 
 @contextmanager
@@ -23,7 +23,7 @@ def serving(*options: str, sigint: signal.Handlers = signal.SIG_DFL) -> Iterator
             subprocesses inherit that.
     """
     server = Popen(
-        [sys.executable, "-m", "stage0_gateway", "serve", "--port", "0", *options],
+        [sys.executable, "-m", "stage3_tools", "serve", "--port", "0", *options],
         stdout=PIPE,
         stderr=PIPE,
         text=True,
@@ -73,9 +73,11 @@ def test_the_server_stops_cleanly(sigint: signal.Handlers, sent: signal.Signals)
 
 def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     """What the command line prints when it refuses its arguments."""
-    with pytest.raises(SystemExit) as stopped:
-        main(arguments)
-    assert stopped.value.code == 2
+    try:
+        status: object = main(arguments)
+    except SystemExit as stopped:
+        status = stopped.code
+    assert status == 2
     return capsys.readouterr().err
 
 
@@ -83,7 +85,7 @@ def test_a_port_in_use_is_refused_with_advice(capsys: pytest.CaptureFixture[str]
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         text = refused(["serve", "--port", str(port)], capsys)
-    assert f"cannot listen on 127.0.0.1:{port}: " in text
+    assert f"Cannot listen on 127.0.0.1:{port}: " in text
     assert text.endswith("Try another --port, or 0.\n")
 
 
@@ -114,5 +116,13 @@ def test_the_help_lists_every_fault_with_what_it_does(capsys: pytest.CaptureFixt
     with pytest.raises(SystemExit):
         main(["serve", "--help"])
     shown = capsys.readouterr().out
-    for name, fault in FAULTS.items():
-        assert re.search(rf"^  {name} +{re.escape(fault.description)}$", shown, re.MULTILINE)
+    for name, description in offline_faults().items():
+        assert re.search(rf"^  {name} +{re.escape(description)}$", shown, re.MULTILINE)
+
+
+def test_the_root_of_the_server_explains_it_in_a_browser() -> None:
+    with serving() as server:
+        url = lines(server)[1].removeprefix("LLM_BASE_URL=").removesuffix("v1")
+        page = httpx.get(url, trust_env=False)
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert "not a language model" in page.text

@@ -1,0 +1,78 @@
+"""`llm-stages ask`: answer one question."""
+
+import argparse
+import asyncio
+import sys
+from dataclasses import asdict
+from typing import Any
+
+from stage0_gateway import Gateway
+from stage1_context import ContextEngine
+from stage3_tools.cli.live import LiveOutput, approver
+from stage3_tools.cli.terminal import Terminal
+from stage3_tools.cli.tool_file import load_tools
+from stage3_tools.dialects.native import NativeDialect
+from stage3_tools.dialects.prompt import PromptDialect
+from stage3_tools.loop import run_tool_loop
+from stage3_tools.options import ToolLoopDeps
+from stage3_tools.result import ToolLoopResult
+from stage3_tools.trace.run_file import RunFile
+
+
+def run(options: argparse.Namespace, terminal: Terminal) -> int:
+    """Answer the question; return 0 if there is a reply, else 1."""
+    question = sys.stdin.read() if options.question == "-" else options.question
+    if not question.strip():
+        terminal.error("The question is empty.")
+        return 2
+    result = asyncio.run(_answer(question, options, terminal))
+    if terminal.as_json:
+        terminal.json(as_json(result))
+    elif result.reply is None:
+        terminal.error(f"{result.status}: {result.status_reason or 'there is no reply'}")
+    return 0 if result.status == "completed" else 1
+
+
+async def _answer(question: str, options: argparse.Namespace, terminal: Terminal) -> ToolLoopResult:
+    live = LiveOutput(terminal, is_native=options.native)
+    async with Gateway.from_env(options.model) as gateway, ContextEngine() as engine:
+        stream = None if terminal.as_json else gateway.stream
+        tools = load_tools(options.tools)
+        deps = ToolLoopDeps(gateway.chat, engine, tool_registry=tools, stream=stream)
+        session_id = await engine.create_session()
+        result = await run_tool_loop(
+            deps, session_id, question, on_event=live.on_event, **loop_options(options, terminal)
+        )
+    if result.reply is not None and not terminal.as_json:
+        live.finish(result.reply)
+    return result
+
+
+def loop_options(options: argparse.Namespace, terminal: Terminal) -> Any:
+    """Return the options of the loop for the options of a command."""
+    return {
+        "dialect": NativeDialect() if options.native else PromptDialect(),
+        "approve": approver(terminal, ask_all=options.approve),
+        "trace": RunFile(options.trace) if options.trace else None,
+    }
+
+
+def as_json(result: ToolLoopResult) -> dict[str, Any]:
+    """Return a result as plain data, for scripts."""
+    return {
+        "reply": result.reply,
+        "status": result.status,
+        "status_reason": result.status_reason,
+        "tool_rounds": result.tool_rounds,
+        "usage": asdict(result.usage),
+        "cost": result.cost,
+        "calls": [
+            {
+                "tool": record.name,
+                "arguments": record.arguments,
+                "status": record.result.status,
+                "is_error": record.result.is_error,
+            }
+            for record in result.history
+        ],
+    }

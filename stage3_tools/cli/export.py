@@ -1,0 +1,22 @@
+"""`llm-stages export`: a run file in the format of another program."""
+
+import argparse
+import json
+
+from stage3_tools.cli.terminal import Terminal
+from stage3_tools.trace.export.atif import to_atif
+from stage3_tools.trace.export.otel import to_otel
+from stage3_tools.trace.reader import read_run
+
+FORMATS = {"atif": to_atif, "otel": to_otel}
+
+
+def run(options: argparse.Namespace, terminal: Terminal) -> int:
+    """Write a run in another format; return 0."""
+    value = FORMATS[options.to](read_run(options.file, options.run_id))
+    if options.output is None:
+        terminal.json(value)
+    else:
+        options.output.write_text(json.dumps(value, indent=2), encoding="utf-8")
+        terminal.note(f"Wrote {options.output}.")
+    return 0

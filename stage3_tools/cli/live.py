@@ -1,0 +1,160 @@
+"""Show the events of a run while they happen, and ask for approval.
+
+Text is shown as it arrives. In the prompt dialect the model writes JSON, so the reply is read from
+the incomplete JSON.
+"""
+
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from stage2_output import OutputError, parse_partial
+from stage3_tools.cli.terminal import Terminal
+from stage3_tools.events import (
+    FeedbackGiven,
+    LoopEvent,
+    ReplyStreamed,
+    ToolAnswered,
+    ToolCalled,
+    ToolRetried,
+)
+from stage3_tools.execution.approval import Always, ApprovalRequest, Approve, Edit, Reject, Verdict
+
+_LONG = 200
+
+
+class LiveOutput:
+    """Prints the calls and results of a run, and its reply while it arrives.
+
+    Args:
+        terminal: Where it prints.
+        is_native: Whether the text of a reply is the reply itself, not JSON.
+
+    Attributes:
+        shown: The part of the reply that was printed.
+    """
+
+    def __init__(self, terminal: Terminal, *, is_native: bool) -> None:
+        self.shown = ""
+        self._terminal = terminal
+        self._is_native = is_native
+        self._text = ""
+        self._next_parse = 0
+
+    def on_event(self, event: LoopEvent) -> None:
+        """Show an event."""
+        match event:
+            case ReplyStreamed(stream=stream):
+                self._text, self._next_parse = "", 0
+                stream.on("text", lambda event: self._on_text(event.delta))
+            case ToolCalled(call=call):
+                self._end_line()
+                self._terminal.note(f"→ {call.name} {shortened(call.arguments)}", "cyan")
+            case ToolRetried(call=call, error=error, attempt=attempt):
+                note = f"  {call.name}: attempt {attempt} failed: {error.message}"
+                self._terminal.note(shortened(note), "yellow")
+            case ToolAnswered(result=result):
+                style = "red" if result.is_error else "green"
+                self._terminal.note(f"← {shortened(as_text(result.output))}", style)
+            case FeedbackGiven(feedback=feedback):
+                self._end_line()
+                self._terminal.note(f"invalid reply; feedback: {shortened(feedback)}", "yellow")
+
+    def finish(self, reply: str) -> None:
+        """Print the part of a reply that was not printed yet."""
+        if self.shown and reply.startswith(self.shown):
+            self._terminal.piece(reply.removeprefix(self.shown) + "\n")
+        else:
+            self._end_line()
+            self._terminal.reply(reply)
+        self.shown = ""
+
+    def _on_text(self, piece: str) -> None:
+        self._text += piece
+        if self._is_native:
+            self._show(self._text)
+        elif len(self._text) >= self._next_parse:
+            # Each attempt parses the whole text, so the distances grow with it.
+            self._next_parse = len(self._text) + max(8, len(self._text) // 8)
+            self._show(reply_in(self._text))
+
+    def _show(self, text: str) -> None:
+        if text.startswith(self.shown):
+            self._terminal.piece(text.removeprefix(self.shown))
+            self.shown = text
+
+    def _end_line(self) -> None:
+        if self.shown:
+            self._terminal.piece("\n")
+            self.shown = ""
+
+
+def reply_in(text: str) -> str:
+    """Return the reply in the incomplete JSON of a decision; "" if there is none yet."""
+    try:
+        value = parse_partial(text).value
+    except OutputError:
+        return ""
+    reply = value.get("reply") if isinstance(value, dict) else None
+    return reply if isinstance(reply, str) and value.get("tool") is None else ""
+
+
+def approver(terminal: Terminal, *, ask_all: bool) -> Any:
+    """Return an approver that asks at the terminal.
+
+    Args:
+        terminal: Where the call is shown.
+        ask_all: Whether it asks about each call that is not a read; else only about tools that need
+            approval.
+    """
+
+    def approve(request: ApprovalRequest) -> Verdict:
+        is_asked = request.needs_approval or (ask_all and request.effect != "read")
+        if request.result is not None or not is_asked:
+            return Approve()
+        terminal.note(f"{request.tool} {json.dumps(request.arguments, indent=2)}", "bold")
+        return _verdict(request)
+
+    return approve
+
+
+def _verdict(request: ApprovalRequest) -> Verdict:
+    while True:
+        try:
+            with interruptible():
+                answer = input("Run it? [y]es, [n]o, [a]lways, [e]dit: ").strip().lower()[:1]
+                if answer == "y":
+                    return Approve()
+                if answer == "a":
+                    return Always()
+                if answer == "n":
+                    return Reject(input("Reason for the model: ").strip())
+                if answer == "e":
+                    return Edit(json.loads(input("Arguments as JSON: ")))
+        except ValueError as error:
+            print(f"The arguments are not JSON: {error}")
+        except EOFError:
+            return Reject("Nobody can approve the call.")
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C raise KeyboardInterrupt immediately, also while an event loop runs."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def as_text(value: Any) -> str:
+    """An output as text."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def shortened(text: str) -> str:
+    """A text in one line, at most 200 characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= _LONG else line[:_LONG] + " …"

@@ -1,0 +1,86 @@
+"""`llm-stages replay` and `llm-stages diff`: repeat a run, change it, or compare two runs."""
+
+import argparse
+import asyncio
+from dataclasses import asdict
+
+from stage0_gateway import Gateway
+from stage3_tools.cli.ask import as_json
+from stage3_tools.cli.live import approver
+from stage3_tools.cli.terminal import Terminal
+from stage3_tools.cli.tool_file import load_tools
+from stage3_tools.result import ToolLoopResult
+from stage3_tools.trace.compare import compare_runs
+from stage3_tools.trace.fork import Fork, fork_run
+from stage3_tools.trace.page.comparison import render_comparison
+from stage3_tools.trace.reader import read_run, read_runs
+from stage3_tools.trace.replay import Difference, replay
+
+
+def run(options: argparse.Namespace, terminal: Terminal) -> int:
+    """Replay all runs of a file; return 1 if anything differs. With --from, continue the newest."""
+    if options.from_turn is not None:
+        return _fork(options, terminal)
+    differences: list[Difference] = []
+    runs = read_runs(options.file)
+    for each in runs:
+        differences += asyncio.run(replay(each))
+    if terminal.as_json:
+        terminal.json([{**asdict(each), "text": str(each)} for each in differences])
+    else:
+        for difference in differences:
+            terminal.text(str(difference), "red")
+        turns = sum(len(each.turns) for each in runs)
+        result = f"{len(differences)} differences" if differences else "identical"
+        terminal.text(f"{len(runs)} runs, {turns} turns: {result}.")
+    return 1 if differences else 0
+
+
+def _fork(options: argparse.Namespace, terminal: Terminal) -> int:
+    source = read_run(options.file)
+    reply = options.edit.read_text(encoding="utf-8") if options.edit else None
+    target = options.output or options.file.with_name(
+        f"{options.file.stem}-from-{options.from_turn}.jsonl"
+    )
+    if target.exists():
+        terminal.error(f"{target} exists already. Select another file with -o.")
+        return 2
+    fork = Fork(
+        turn=options.from_turn,
+        reply=reply,
+        message=options.message,
+        tools=load_tools(options.tools) if options.tools else None,
+        approve=approver(terminal, ask_all=True),
+    )
+
+    async def continue_run() -> ToolLoopResult:
+        async with Gateway.from_env(options.model or source.model) as gateway:
+            return await fork_run(source, gateway.chat, fork, options.file, target)
+
+    result = asyncio.run(continue_run())
+    if terminal.as_json:
+        terminal.json(as_json(result))
+    else:
+        terminal.reply(result.reply or f"{result.status}: {result.status_reason}")
+        terminal.note(f"Wrote {target}.")
+    return 0 if result.status == "completed" else 1
+
+
+def diff(options: argparse.Namespace, terminal: Terminal) -> int:
+    """Compare the newest runs of two files; return 1 if they differ."""
+    turns = compare_runs(read_run(options.first), read_run(options.second))
+    if options.output is not None:
+        page = render_comparison(turns, options.first.name, options.second.name)
+        options.output.write_text(page, encoding="utf-8")
+        terminal.note(f"Wrote {options.output}.")
+    for turn in () if options.output else turns:
+        for part in turn.parts:
+            if not part.is_equal:
+                title = f"turn {turn.number}, {part.name}" if turn.number else "ending"
+                terminal.text(f"{title}:", "bold")
+                for line in part.lines():
+                    terminal.text(f"  {line}", {"-": "red", "+": "green"}.get(line[:1], ""))
+    different = sum(not turn.is_equal for turn in turns)
+    if not options.output:
+        terminal.text(f"{different} of {len(turns)} parts differ." if different else "identical.")
+    return 1 if different else 0

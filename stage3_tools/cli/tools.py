@@ -1,0 +1,109 @@
+"""`llm-stages tools` and `llm-stages check`: the tools of a file, as a model sees them.
+
+`check` reports what models and providers handle badly: missing descriptions, names that are easily
+confused, and schemas that a provider rejects.
+"""
+
+import argparse
+import json
+import re
+from collections.abc import Iterable, Iterator
+from difflib import SequenceMatcher
+from typing import Any
+
+from stage1_context import ApproximateCounter
+from stage3_tools.cli.terminal import Terminal
+from stage3_tools.cli.tool_file import load_tools
+from stage3_tools.registry import ToolRegistry
+from stage3_tools.tool import Tool
+
+_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
+"""Names that OpenAI, Anthropic and Gemini accept."""
+
+_SIMILAR = 0.85
+_MANY = 30
+
+
+def list_tools(options: argparse.Namespace, terminal: Terminal) -> int:
+    """Print the description, the schema and the token cost of each tool; return 0."""
+    registry = load_tools(options.file)
+    found = [{**json.loads(tool.as_json), "tokens": tokens(tool)} for tool in registry]
+    if terminal.as_json:
+        terminal.json(found)
+        return 0
+    for tool, fields in zip(registry, found, strict=True):
+        terminal.text(tool.name, "bold")
+        terminal.text(f"  {tool.description or '(no description)'}")
+        terminal.text(f"  effect {tool.effect}, about {fields['tokens']} tokens in each request")
+        schema = json.dumps(tool.parameters or {}, indent=2, ensure_ascii=False)
+        terminal.text("\n".join(f"  {line}" for line in schema.splitlines()), "dim")
+    total = sum(fields["tokens"] for fields in found)
+    terminal.text(f"{len(found)} tools, about {total} tokens in each request.")
+    return 0
+
+
+def check(options: argparse.Namespace, terminal: Terminal) -> int:
+    """Print the problems of the tools; return 1 if there are any."""
+    registry = load_tools(options.file)
+    problems = list(problems_of(registry))
+    if terminal.as_json:
+        terminal.json([{"tool": name, "problem": problem} for name, problem in problems])
+    elif problems:
+        terminal.table(("tool", "problem"), problems)
+    else:
+        terminal.text(f"{len(registry)} tools, no problems.")
+    return 1 if problems else 0
+
+
+def tokens(tool: Tool) -> int:
+    """Estimate the tokens that a tool costs in each request."""
+    return ApproximateCounter().count(tool.as_json)
+
+
+def problems_of(registry: ToolRegistry) -> Iterator[tuple[str, str]]:
+    """Yield problems as the tool's name and a sentence."""
+    tools = registry.list()
+    for tool in tools:
+        for problem in [*_text_problems(tool), *_schema_problems(tool.parameters or {})]:
+            yield tool.name, problem
+    for number, tool in enumerate(tools):
+        for other in tools[number + 1 :]:
+            if _alike(tool.name, other.name):
+                yield tool.name, f"The name is easily confused with {other.name!r}."
+            if tool.description and tool.description == other.description:
+                yield tool.name, f"The description is the same as that of {other.name!r}."
+    if len(tools) > _MANY:
+        yield "(all)", f"{len(tools)} tools: models choose worse among more than {_MANY}."
+
+
+def _text_problems(tool: Tool) -> Iterator[str]:
+    if not _NAME.fullmatch(tool.name):
+        yield "Providers accept only names of 1 to 64 letters, digits, _ and -."
+    if not tool.description.strip():
+        yield "The description is missing: the model must guess what the tool does."
+    elif len(tool.description) > 1024:
+        yield "The description is longer than 1,024 characters, which OpenAI rejects."
+
+
+def _schema_problems(schema: Any, at: str = "", *, is_root: bool = True) -> Iterable[str]:
+    if not isinstance(schema, dict):
+        return
+    if is_root:
+        for keyword in {"oneOf", "anyOf", "allOf", "enum", "not"} & schema.keys():
+            yield f"{keyword} at the root of the schema: OpenAI and Anthropic reject it."
+    elif "description" not in schema and "$ref" not in schema:
+        yield f"The parameter {at} has no description."
+    if "$ref" in schema and not str(schema["$ref"]).startswith("#"):
+        yield f"The reference {schema['$ref']!r} is outside of the schema."
+    if schema.get("type") == "array" and "items" not in schema:
+        yield f"The array {at or 'root'} has no items: Gemini rejects it."
+    if isinstance(schema.get("type"), list):
+        yield f"The type of {at or 'root'} is a list: Gemini accepts only one type and null."
+    for name, each in schema.get("properties", {}).items():
+        yield from _schema_problems(each, f"{at}/{name}", is_root=False)
+
+
+def _alike(name: str, other: str) -> bool:
+    """Whether two names differ by a few characters, or only by case and separators."""
+    first, second = (re.sub(r"[_-]", "", each).lower() for each in (name, other))
+    return first == second or SequenceMatcher(None, first, second).ratio() >= _SIMILAR

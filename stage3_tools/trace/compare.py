@@ -1,0 +1,133 @@
+"""Compare two runs turn by turn: what the models saw, wrote and called.
+
+Times, ids of requests and token counts are not compared. Pure; the command and the page use it.
+"""
+
+import difflib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+from stage0_gateway import Message
+from stage3_tools.result import plain_data
+from stage3_tools.trace.values import Run, RunTurn
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedPart:
+    """One part of a turn in both runs.
+
+    Attributes:
+        name: "request", "reply", "decision" or "calls"; or "end" of the run.
+        first: The part of the first run as text; "" if it is missing.
+        second: The part of the second run.
+    """
+
+    name: str
+    first: str
+    second: str
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether both runs have the same part."""
+        return self.first == self.second
+
+    def lines(self) -> Iterator[str]:
+        """The differences as lines with " ", "-" or "+" in front."""
+        before, after = self.first.splitlines(), self.second.splitlines()
+        found = difflib.unified_diff(before, after, lineterm="", n=1)
+        return (line for line in found if not line.startswith(("---", "+++", "@@")))
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedTurn:
+    """A turn in both runs; number 0 is the ending."""
+
+    number: int
+    parts: tuple[ComparedPart, ...]
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether all parts are equal."""
+        return all(part.is_equal for part in self.parts)
+
+
+def compare_runs(first: Run, second: Run) -> list[ComparedTurn]:
+    """Return every turn of two runs, and the ending."""
+    compared = []
+    for left, right in zip_longest(first.turns, second.turns):
+        number = (left or right).number
+        names = ("request", "reply", "decision", "calls")
+        parts = [ComparedPart(name, _text(name, left), _text(name, right)) for name in names]
+        compared.append(ComparedTurn(number, tuple(part for part in parts if _is_there(part))))
+    end = ComparedPart("end", _end(first), _end(second))
+    return [*compared, ComparedTurn(0, (end,))]
+
+
+def _is_there(part: ComparedPart) -> bool:
+    return bool(part.first or part.second)
+
+
+def _text(name: str, turn: RunTurn | None) -> str:
+    if turn is None:
+        return ""
+    match name:
+        case "request":
+            messages = turn.request.messages if turn.request else ()
+            tools = ", ".join(tool.name for tool in turn.request.tools) if turn.request else ""
+            texts = [_message(message) for message in messages]
+            return "\n".join([f"tools: {tools}", *texts]) if turn.request else ""
+        case "reply":
+            return _reply(turn)
+        case "decision":
+            return _decision(turn)
+    return "\n".join(_calls(turn))
+
+
+def _message(message: Message) -> str:
+    calls = [f"call {call.name} {call.arguments}" for call in message.tool_calls]
+    return "\n".join([f"{message.role}: {message.text}", *calls])
+
+
+def _reply(turn: RunTurn) -> str:
+    reply = turn.reply
+    if reply is None:
+        return ""
+    if reply.error is not None:
+        return f"error {reply.error.type}: {reply.error.message}"
+    text = _message(reply.message) if reply.message else ""
+    return f"{text}\nfinish reason: {reply.finish_reason}"
+
+
+def _decision(turn: RunTurn) -> str:
+    decision = turn.decision
+    if decision is None:
+        return ""
+    lines = [f"call {call.name} {call.arguments}" for call in decision.calls]
+    lines += [f"repair: {repair.name}" for repair in decision.repairs]
+    lines += [f"reply: {decision.reply}"] if decision.reply is not None else []
+    lines += [f"feedback: {decision.feedback}"] if decision.feedback else []
+    return "\n".join(lines)
+
+
+def _calls(turn: RunTurn) -> Iterator[str]:
+    for call in turn.calls:
+        result = call.result
+        yield f"{call.name} {call.arguments}"
+        if result is None:
+            yield "  no result"
+            continue
+        yield f"  {result.status}: {result.message.text}"
+        if result.details is not None:
+            yield f"  details: {_json(result.details)}"
+
+
+def _end(run: Run) -> str:
+    reply = run.end.reply if run.end else None
+    return f"status: {run.status}" + (f"\nreply: {reply}" if reply is not None else "")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(plain_data(value), sort_keys=True)

@@ -1,0 +1,145 @@
+"""Continue a recorded run from one of its turns, with a change.
+
+The conversation before the turn is taken from the file. Then the loop continues as usual: with an
+edited reply, another question, other tools or another model. The new run file names its parent.
+
+Without tools of its own, a fork runs no tool: a call that the recorded run also made receives the
+recorded result, and any other call an error.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from stage0_gateway import ChatResponse, Message
+from stage1_context import ContextEngine
+from stage3_tools.dialects.escaping import is_feedback
+from stage3_tools.errors import ToolError
+from stage3_tools.loop import result_of, run_turns, stoppable
+from stage3_tools.options import Chat, ToolLoopDeps
+from stage3_tools.registry import ToolRegistry
+from stage3_tools.result import ToolLoopResult
+from stage3_tools.run.state import RunState, Turn
+from stage3_tools.run.stop_policy import Ending
+from stage3_tools.tool import Tool
+from stage3_tools.trace.replay import recorded_options
+from stage3_tools.trace.run_file import RunFile
+from stage3_tools.trace.values import Run, RunParent, RunTool, RunTurn
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fork:
+    """What a fork changes.
+
+    Attributes:
+        turn: The number of the turn from which the run continues.
+        reply: The text of the reply of this turn; None asks the model.
+        message: Replaces the newest question; None keeps it.
+        tools: The tools; None uses the recorded results.
+        approve: Decides about calls; None approves.
+    """
+
+    turn: int
+    reply: str | None = None
+    message: str | None = None
+    tools: ToolRegistry | None = None
+    approve: Callable[..., Any] | None = None
+
+
+async def fork_run(run: Run, chat: Chat, fork: Fork, source: Path, target: Path) -> ToolLoopResult:
+    """Continue a recorded run, and write a new run file.
+
+    Args:
+        run: The recorded run.
+        chat: Sends messages to a model: `gateway.chat`.
+        fork: The changes.
+        source: The file of the recorded run.
+        target: The new file.
+
+    Raises:
+        ValueError: The run has no such turn, or no question to replace.
+        GatewayError: The model could not be reached.
+    """
+    turn = _turn(run, fork.turn)
+    assert turn.request is not None
+    messages = _messages(turn, fork)
+    engine = ContextEngine()
+    tools = fork.tools if fork.tools is not None else _recorded_tools(run, turn)
+    deps = ToolLoopDeps(chat, engine, tool_registry=tools)
+    session_id = await engine.create_session()
+    await engine.add_messages(session_id, *messages)
+    options = replace(
+        recorded_options(run),
+        approve=fork.approve,
+        trace=RunFile(target, parent=RunParent(source.name, run.id, fork.turn)),
+    )
+    state = RunState(deps, engine.transcript(session_id), options, _question(messages))
+    first = None
+    if fork.reply is not None:
+        response = ChatResponse(Message.assistant(fork.reply), finish_reason="stop")
+        first = Turn(deps.tool_registry, False, response=response)
+
+    async def body() -> Ending:
+        return await run_turns(state, first)
+
+    result = result_of(state, await stoppable(state, body))
+    await state.end(result)
+    return result
+
+
+def _turn(run: Run, number: int) -> RunTurn:
+    for turn in run.turns:
+        if turn.number == number and turn.request is not None:
+            return turn
+    numbers = ", ".join(str(turn.number) for turn in run.turns if turn.request is not None)
+    raise ValueError(f"The run has no turn {number}. Its turns with a request: {numbers}.")
+
+
+def _messages(turn: RunTurn, fork: Fork) -> list[Message]:
+    """The conversation before the turn, with the edited question."""
+    assert turn.request is not None
+    messages = list(turn.request.stored)
+    if fork.message is not None:
+        question = _question(messages)
+        if question is None:
+            raise ValueError("The conversation has no question that could be replaced.")
+        messages[messages.index(question)] = Message.user(fork.message)
+    return messages
+
+
+def _question(messages: list[Message]) -> Message | None:
+    questions = [each for each in messages if each.role == "user" and not is_feedback(each)]
+    return questions[-1] if questions else None
+
+
+def _recorded_tools(run: Run, turn: RunTurn) -> ToolRegistry:
+    assert turn.request is not None
+    return ToolRegistry(*(_recorded_tool(tool, run) for tool in turn.request.tools))
+
+
+def _recorded_tool(tool: RunTool, run: Run) -> Tool:
+    """A tool that knows only the results of the recorded run."""
+
+    def execute(arguments: dict[str, Any]) -> Any:
+        for call in run.calls:
+            if call.name == tool.name and call.result and _parsed(call.arguments) == arguments:
+                content = call.result.message.content
+                if call.result.is_error:
+                    raise ToolError("execution", call.result.message.text)
+                return content
+        raise ToolError(
+            "not_found",
+            "No tool is run here, and the recorded run has no result for these arguments.",
+            hint="Pass --tools to run tools.",
+        )
+
+    return Tool(tool.name, tool.description, tool.parameters or None, execute, effect="read")
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

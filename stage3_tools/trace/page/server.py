@@ -1,0 +1,70 @@
+"""The page of a growing run file, on the loopback interface.
+
+The page asks for changes once per second. The server is for one person at this machine: it answers
+only requests to its own address, so other web pages cannot read the run.
+"""
+
+import json
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from stage3_tools.trace.page.html import file_data, render_page
+
+
+def make_server(run_file: Path, port: int = 0) -> ThreadingHTTPServer:
+    """Open the port, and return the server; `serve_forever()` answers requests.
+
+    Args:
+        run_file: The file; it may still grow.
+        port: The port. 0 selects a free one, shown in `server_address`.
+
+    Raises:
+        OSError: The port is in use.
+    """
+
+    class Handler(_Handler):
+        file = run_file
+
+    return ThreadingHTTPServer(("127.0.0.1", port), Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    file: Path
+
+    def do_GET(self) -> None:
+        """Answer with the page, or with its data if they have changed."""
+        path, _, query = self.path.partition("?")
+        name = self.headers.get("Host", "").rpartition(":")[0]
+        if name not in ("127.0.0.1", "localhost"):
+            self._send(HTTPStatus.FORBIDDEN, "text/plain", "Use the address 127.0.0.1.")
+        elif path == "/data" and query == f"known={self._version()}":
+            self._send(HTTPStatus.NO_CONTENT, "application/json", "")
+        elif path == "/data":
+            self._send(HTTPStatus.OK, "application/json", json.dumps(self._data()))
+        elif path == "/":
+            page = render_page(self._data(), is_served=True)
+            self._send(HTTPStatus.OK, "text/html; charset=utf-8", page)
+        else:
+            self._send(HTTPStatus.NOT_FOUND, "text/plain", "The page is at /.")
+
+    def _version(self) -> str:
+        """The size of the file, which only grows."""
+        return str(self.file.stat().st_size) if self.file.exists() else "0"
+
+    def _data(self) -> dict[str, Any]:
+        known = self._version()
+        return {**file_data(self.file), "known": known, "follow": True}
+
+    def _send(self, status: HTTPStatus, media_type: str, text: str) -> None:
+        body = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", media_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Log nothing."""

@@ -1,0 +1,446 @@
+"""Replay a recorded run: the same loop with the recorded replies and the recorded tool results.
+
+    request    rendered from the recorded conversation      compared with the recorded request
+    read       the recorded reply is interpreted            compared with the recorded decision
+    act        calls are looked up, validated and approved  compared with the recorded results
+
+No tool is run and no model is asked: a call whose tool ran receives its recorded result. What the
+program did from outside is taken from the file: the messages that the window selected, messages
+that were pushed, verdicts of approvers, and edits by `before_send`. Used by the command and by
+tests.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from stage0_gateway import ChatResponse, Message, Usage
+from stage1_context import MemoryStore, MessageRecord, Transcript
+from stage3_tools.dialects.native import NativeDialect
+from stage3_tools.dialects.prompt import PromptDialect
+from stage3_tools.dialects.protocol import Dialect
+from stage3_tools.errors import ToolError
+from stage3_tools.events import DecisionMade, FeedbackGiven, LoopEvent
+from stage3_tools.execution.approval import (
+    Always,
+    ApprovalRequest,
+    Approve,
+    Edit,
+    Later,
+    Redact,
+    Reject,
+    Verdict,
+)
+from stage3_tools.options import RunLimits, ToolLoopDeps, ToolLoopOptions
+from stage3_tools.registry import ToolRegistry
+from stage3_tools.result import ToolResult
+from stage3_tools.run.state import RunState
+from stage3_tools.run.stop_policy import Ending, StopPolicy
+from stage3_tools.tool import Tool
+from stage3_tools.trace.values import Run, RunCall, RunReply, RunTool, RunTurn
+from stage3_tools.turn import act, read, request
+
+_PLAIN = ("max_parse_retries", "temperature", "max_tokens", "model")
+_FROM_OUTSIDE = {"aborted", "timeout", "error", "cancelled", "unfinished"}
+"""Endings that the program caused, not the replies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One difference between a recorded run and its replay.
+
+    Attributes:
+        turn: The number of the turn; 0 for the ending.
+        part: "request", "decision", "result" or "end".
+        place: What differs, such as "message 3".
+        recorded: The recorded value.
+        replayed: The value of the replay.
+    """
+
+    turn: int
+    part: str
+    place: str
+    recorded: Any
+    replayed: Any
+
+    def __str__(self) -> str:
+        where = f"Turn {self.turn}, {self.part}" if self.turn else "The ending"
+        return f"{where}, {self.place}: recorded {self.recorded!r}, replayed {self.replayed!r}"
+
+
+class _NoReply(Exception):
+    """The recorded turn has no reply."""
+
+
+class CannotReplay(ValueError):
+    """A part of the run exists only in the program that recorded it; the text names it."""
+
+
+async def replay(run: Run) -> list[Difference]:
+    """Replay a run, and return the differences; an empty list means that it is identical.
+
+    Raises:
+        CannotReplay: The run used a dialect of its own.
+    """
+    return await _Replay(run).run_turns()
+
+
+class _Replay:
+    """Replays one run, turn by turn."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.turns = [turn for turn in run.turns if turn.request is not None]
+        self.calls = {call.id: call for call in run.calls}
+        self.differences: list[Difference] = []
+        self.number = 0
+        self.rejected: set[str] = set()  # the ids of calls that `checked` rejected
+        self.state = _ReplayState.of(self)
+
+    @property
+    def turn(self) -> RunTurn:
+        """The recorded turn that is replayed."""
+        return self.turns[self.number]
+
+    async def run_turns(self) -> list[Difference]:
+        state, ending = self.state, None
+        for turn in self.run.turns:
+            if turn.request is None:  # the calls of an earlier run, or the first reply of a chain
+                self._count_earlier_calls(turn)
+        state.usage = self._earlier_usage()
+        policy = StopPolicy(state)
+        for number in range(len(self.turns)):
+            self.number = number
+            if ending is not None:
+                if self.run.entry != "runner":
+                    self._differs("end", "status", "another turn", ending.status)
+                    break
+                policy = StopPolicy(state)  # a message was pushed after the last turn
+            if self.run.entry == "runner":
+                self._use_recorded_settings()
+            try:
+                replayed = await request(state, last=policy.last)
+                await read(state, replayed)
+                await act(state, replayed, policy.skip_reason)
+            except _NoReply:  # a runner may continue after a failed request
+                continue
+            ending = policy.after(replayed)
+        self._compare_end(ending)
+        return self.differences
+
+    def _use_recorded_settings(self) -> None:
+        """A runner's settings may change between turns."""
+        recorded = self.turn.request
+        assert recorded is not None
+        names = ("temperature", "max_tokens", "model")
+        settings: dict[str, Any] = {name: recorded.options.get(name) for name in names}
+        settings["dialect"] = _dialect(recorded.dialect)
+        self.state.change_options(replace(self.state.options, **settings))
+
+    def _count_earlier_calls(self, turn: RunTurn) -> None:
+        if any(call.result and call.result.attempts for call in turn.calls):
+            self.state.tool_rounds += 1
+
+    def _earlier_usage(self) -> Usage:
+        """The tokens of the first reply of a chain, which is not part of the file."""
+        end, replies = self.run.end, [turn.reply for turn in self.turns if turn.reply]
+        used = sum((reply.usage for reply in replies if reply.usage), Usage())
+        if end is None or self.run.entry != "chain":
+            return Usage()
+        return Usage(
+            (end.usage.input_tokens or 0) - (used.input_tokens or 0),
+            (end.usage.output_tokens or 0) - (used.output_tokens or 0),
+        )
+
+    # ---- comparisons
+
+    def _differs(self, part: str, place: str, recorded: Any, replayed: Any) -> None:
+        number = 0 if part == "end" else self.turn.number
+        self.differences.append(Difference(number, part, place, recorded, replayed))
+
+    def compare(self, part: str, place: str, recorded: Any, replayed: Any) -> None:
+        """Report two values if they differ."""
+        if recorded != replayed:
+            self._differs(part, place, recorded, replayed)
+
+    async def chat(self, messages: Iterable[Message], **keywords: Any) -> ChatResponse:
+        """Compare a request with the recorded one, and return the recorded reply."""
+        recorded = self.turn.request
+        assert recorded is not None
+        sent = [message.to_dict() for message in messages]
+        expected = [message.to_dict() for message in recorded.messages]
+        self.compare("request", "number of messages", len(expected), len(sent))
+        for number, (one, other) in enumerate(zip(expected, sent, strict=False), 1):
+            self.compare("request", f"message {number}", one, other)
+        for name in sorted({*recorded.options, *keywords}):
+            before, now = recorded.options.get(name), keywords.get(name)
+            self.compare("request", name, _plain(before), _plain(now))
+        return _response(self.turn.reply)
+
+    def on_event(self, event: LoopEvent) -> None:
+        """Compare a decision with the recorded one."""
+        recorded = self.turn.decision
+        if not isinstance(event, DecisionMade | FeedbackGiven):
+            return
+        if recorded is None:
+            self._differs("decision", "decision", None, event.name)
+            return
+        calls = event.calls if isinstance(event, DecisionMade) else ()
+        reply = event.reply if isinstance(event, DecisionMade) else None
+        feedback = event.feedback if isinstance(event, FeedbackGiven) else None
+        self.compare("decision", "calls", list(recorded.calls), list(calls))
+        self.compare("decision", "reply", recorded.reply, reply)
+        self.compare("decision", "feedback", recorded.feedback, feedback)
+
+    def compare_result(self, result: ToolResult, message: Message) -> Message:
+        """Compare a result that no tool gave; return the recorded message of a result."""
+        call = self.calls.get(result.call_id)
+        if call is None or call.result is None:
+            return message
+        recorded = call.result
+        if not _is_given(call) and not self.is_rejected_by_tool(call):
+            self.compare("result", call.id, recorded.message.to_dict(), message.to_dict())
+        elif recorded.status == "completed" and not recorded.message.text.endswith(result.note):
+            self._differs("result", call.id, recorded.message.text, result.note)
+        return recorded.message
+
+    def is_rejected_by_tool(self, call: RunCall) -> bool:
+        """Whether arguments that fit the schema were rejected by a function of the program."""
+        result = call.result
+        return result is not None and result.error_kind == "validation" and call.id in self.rejected
+
+    def checked(self, tool: RunTool, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return arguments, or reject them as the tool's own `parse` did then.
+
+        Raises:
+            ValueError: The recorded call was rejected although its arguments fit the schema.
+        """
+        for call in self.turn.calls:
+            edits = [each.arguments for each in call.approvals if each.verdict == "edit"]
+            is_same = arguments in (_json_or_none(call.arguments), *edits)
+            failed = call.result is not None and call.result.error_kind == "validation"
+            if call.name == tool.name and is_same and failed:
+                self.rejected.add(call.id)
+                raise ValueError
+        return arguments
+
+    def _compare_end(self, ending: Ending | None) -> None:
+        end = self.run.end
+        if end is None or end.status in _FROM_OUTSIDE or not self.turns:
+            return
+        if ending is None and self.run.entry == "runner":
+            return  # the program stopped the iteration
+        if self.run.options.get("limits", {}).get("seconds") and end.status == "limit":
+            return
+        self.compare("end", "status", end.status, ending.status if ending else "no ending")
+        self.compare("end", "reply", end.reply, ending.reply if ending else None)
+
+    # ---- what the program decided
+
+    def approve(self, request: ApprovalRequest) -> Verdict:
+        """Return the recorded verdict about a call or its result."""
+        about = "call" if request.result is None else "result"
+        call = self.calls.get(request.call_id)
+        verdicts = [each for each in (call.approvals if call else ()) if each.about == about]
+        if not verdicts:
+            return Approve()
+        verdict = verdicts[0]
+        made: dict[str, Verdict] = {
+            "always": Always(),
+            "edit": Edit(verdict.arguments or {}),
+            "reject": Reject(verdict.reason),
+            "later": Later(),
+            "pending": Later(),
+            "redact": Redact("", verdict.reason),
+        }
+        return made.get(verdict.verdict, Approve())
+
+
+@dataclass
+class _ReplayState(RunState):
+    """The state of a run whose tools, results and selected messages are recorded."""
+
+    source: Any = None
+
+    @classmethod
+    def of(cls, source: _Replay) -> "_ReplayState":
+        options = _options(source)
+        first = source.turns[0].request if source.turns else None
+        stored = first.stored if first else ()
+        transcript = _ReplayTranscript(stored, source)
+        gateway = _RecordedGateway(source)
+        state = cls(ToolLoopDeps(gateway.chat), transcript, options, source=source)
+        state.can_suspend = source.run.entry != "chain"
+        return state
+
+    def tools(self) -> ToolRegistry:
+        """The tools of the recorded turn; each one returns what it returned then."""
+        request = self.source.turn.request
+        tools = request.tools if request else ()
+        return ToolRegistry(*(_tool(tool, self.source) for tool in tools))
+
+    def find_references(self, messages: Iterable[Message]) -> bool:
+        """The recorded tools contain `read_variable` already."""
+        return False
+
+    async def result_message(self, result: ToolResult) -> tuple[Message, str | None]:
+        """The recorded message of a result."""
+        message, variable = await super().result_message(result)
+        return self.source.compare_result(result, message), variable
+
+    async def _expand(self, tool: Tool, arguments: Any) -> str:
+        """The arguments with the values that the references had then."""
+        for call in self.source.turn.calls:
+            if call.name == tool.name and _json_or_none(call.arguments) == arguments:
+                if call.result is not None and call.result.error_kind == "validation":
+                    self.source.rejected.add(call.id)
+                    raise ToolError("validation", "A variable is unknown.")
+                used = call.result.arguments if call.result else None
+                return str(used or call.arguments)
+        return json.dumps(arguments)
+
+
+class _ReplayTranscript(Transcript):
+    """A conversation whose selection for each request is recorded."""
+
+    def __init__(self, messages: Iterable[Message], source: _Replay) -> None:
+        super().__init__(MemoryStore({"replay": map(MessageRecord, messages)}), "replay")
+        self._source = source
+
+    async def for_request(self, **_: Any) -> list[Message]:
+        """Return the messages that the window selected then."""
+        request = self._source.turn.request
+        await self._reader.read_new()
+        return list(request.stored) if request else []
+
+    async def unused_call_ids(self, ids: Iterable[str]) -> list[str]:
+        """The ids that the calls of the recorded turn have; older calls may not be in the file."""
+        wanted, recorded = [*ids], self._source.turn.calls
+        is_same = len(recorded) == len(wanted)
+        return [call.id for call in recorded] if is_same else await super().unused_call_ids(wanted)
+
+
+class _RecordedGateway:
+    """Replies as recorded; it supports what the server of the run supported."""
+
+    def __init__(self, source: _Replay) -> None:
+        requests = [turn.request for turn in source.turns if turn.request]
+        self.supports_schema = self.supports_schema_with_tools = any(
+            "response_schema" in each.options for each in requests
+        )
+        self._source = source
+
+    async def chat(self, messages: Iterable[Message], **keywords: Any) -> ChatResponse:
+        return await self._source.chat(messages, **keywords)
+
+
+# ---- values
+
+
+def recorded_options(run: Run) -> ToolLoopOptions:
+    """The options of a recorded run, without its functions and its time limit.
+
+    Raises:
+        CannotReplay: The run used a dialect of its own.
+    """
+    values = {name: run.options[name] for name in _PLAIN if name in run.options}
+    limits = {**run.options.get("limits", {}), "seconds": None}
+    return ToolLoopOptions(
+        **values,
+        max_tool_rounds=run.options.get("max_tool_rounds"),
+        dialect=_dialect(run.dialect),
+        output_type=run.options.get("output_type"),
+        limits=RunLimits(**limits) if any(limits.values()) else None,
+        variables_over=run.options.get("variables_over"),
+    )
+
+
+def _options(source: _Replay) -> ToolLoopOptions:
+    options, run = recorded_options(source.run), source.run
+    return replace(
+        options,
+        approve=source.approve if "approve" in run.options else None,
+        before_send=_sent_messages(source) if "before_send" in run.options else None,
+        on_event=source.on_event,
+    )
+
+
+def _sent_messages(source: _Replay) -> Any:
+    """A `before_send` that returns the messages that were sent then."""
+
+    def before_send(messages: Any, info: Any) -> Any:
+        request = source.turn.request
+        return request.messages if request else None
+
+    return before_send
+
+
+def _dialect(recorded: Mapping[str, Any]) -> Dialect:
+    match recorded.get("name"):
+        case "PromptDialect":
+            return PromptDialect(multiple=bool(recorded.get("multiple", False)))
+        case "NativeDialect":
+            return NativeDialect()
+    raise CannotReplay(
+        f"The run used the dialect {recorded.get('name')!r}. Only PromptDialect and "
+        "NativeDialect can be replayed."
+    )
+
+
+def _tool(tool: RunTool, source: _Replay) -> Tool:
+    def execute(arguments: dict[str, Any]) -> str:
+        return ""  # `result_message` returns the recorded one
+
+    def waits(arguments: dict[str, Any]) -> bool:
+        return any(_waited(call) for call in source.turn.calls if call.name == tool.name)
+
+    return Tool(
+        tool.name,
+        tool.description,
+        tool.parameters or None,
+        execute,
+        parse=lambda arguments: source.checked(tool, arguments),
+        effect=tool.effect or "write",  # type: ignore[arg-type]  # checked by Tool
+        needs_approval=waits if tool.needs_approval == "depends" else tool.needs_approval,
+    )
+
+
+def _waited(call: RunCall) -> bool:
+    """Whether a call waited for approval, or was rejected because nobody could approve it."""
+    is_rejected = call.result is not None and call.result.status == "rejected"
+    return any(each.verdict == "pending" for each in call.approvals) or is_rejected
+
+
+def _is_given(call: RunCall) -> bool:
+    """Whether the result of a call came from its tool, or from outside of the run."""
+    result = call.result
+    assert result is not None
+    return bool(result.attempts) or result.cached or result.status in _GIVEN
+
+
+_GIVEN = {"interrupted", "unknown_effect", "result_rejected"}
+
+
+def _response(reply: RunReply | None) -> ChatResponse:
+    if reply is None or reply.message is None or reply.error is not None:
+        raise _NoReply
+    names = ("finish_reason", "raw_finish_reason", "usage", "cost", "model", "refusal")
+    values = {name: getattr(reply, name) for name in names}
+    return ChatResponse(reply.message, **values)
+
+
+def _plain(value: Any) -> Any:
+    """A keyword of a request in a form that can be compared."""
+    if isinstance(value, tuple | list):
+        return [_plain(each) for each in value]
+    if isinstance(value, RunTool):
+        return value.spec
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _json_or_none(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

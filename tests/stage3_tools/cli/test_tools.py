@@ -1,0 +1,76 @@
+import json
+
+import pytest
+
+from stage3_tools import Tool, ToolRegistry
+from stage3_tools.cli.main import main
+from stage3_tools.cli.tools import problems_of
+
+CITY = {
+    "type": "object",
+    "properties": {"city": {"type": "string", "description": "The name of the city."}},
+}
+
+
+def problems(*tools: Tool) -> list[tuple[str, str]]:
+    return list(problems_of(ToolRegistry(*tools)))
+
+
+def made(name: str = "get_weather", text: str = "Get the weather.", schema: object = CITY) -> Tool:
+    return Tool(name, text, schema, lambda arguments: None)
+
+
+def test_tools_prints_the_schema_and_the_tokens(tool_file, capsys):
+    assert main(["tools", tool_file]) == 0
+    printed = capsys.readouterr().out
+    assert "Get the weather in a city." in printed
+    assert '"additionalProperties": false' in printed
+    assert "2 tools, about" in printed
+
+
+def test_tools_prints_json_for_scripts(tool_file, capsys):
+    assert main(["tools", tool_file, "--json"]) == 0
+    first, second = json.loads(capsys.readouterr().out)
+    assert (first["name"], second["name"]) == ("get_weather", "delete_file")
+    assert first["tokens"] > 10
+
+
+def test_check_accepts_good_tools(tool_file, capsys):
+    assert main(["check", tool_file]) == 0
+    assert capsys.readouterr().out == "2 tools, no problems.\n"
+
+
+def test_check_fails_with_a_table_of_problems(tmp_path, capsys):
+    path = tmp_path / "poor.py"
+    path.write_text("def f(x: int) -> int:\n    return x\n", encoding="utf-8")
+    assert main(["check", str(path)]) == 1
+    printed = capsys.readouterr().out
+    assert "The description is missing" in printed
+    assert "The parameter /x has no description." in printed
+
+
+@pytest.mark.parametrize(
+    ("tool", "expected"),
+    [
+        (made(text=" "), "The description is missing"),
+        (made(text="x" * 1025), "longer than 1,024 characters"),
+        (made(name="get weather"), "letters, digits"),
+        (made(schema={"type": "object", "anyOf": [CITY]}), "anyOf at the root"),
+        (
+            made(schema={"type": "object", "properties": {"a": {"type": "array"}}}),
+            "The array /a has no items",
+        ),
+    ],
+)
+def test_check_names_what_providers_reject(tool, expected):
+    assert any(expected in problem for _, problem in problems(tool))
+
+
+def test_check_finds_names_that_are_easily_confused():
+    found = problems(made("get_weather"), made("getWeather", "Something else."))
+    assert found == [("get_weather", "The name is easily confused with 'getWeather'.")]
+
+
+def test_check_finds_two_tools_with_one_description():
+    found = problems(made("weather"), made("rain"))
+    assert found == [("weather", "The description is the same as that of 'rain'.")]

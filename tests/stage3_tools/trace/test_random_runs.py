@@ -1,0 +1,90 @@
+"""In random runs, the reader rebuilds the requests that the model received; a replay is identical.
+
+The runs are those of the monkey (`monkey_world.py`): all dialects, the runner and chains, invalid
+replies, failing tools, parallel calls, windows, aborts and cancellations.
+"""
+
+import asyncio
+import importlib.util
+import json
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from stage0_gateway import ToolSpec
+from stage3_tools import RunFile, ToolLoopDeps, read_runs
+from stage3_tools.trace.replay import replay
+
+_spec = importlib.util.spec_from_file_location(
+    "traced_monkey", Path(__file__).parents[1] / "test_monkey.py"
+)
+monkey = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(monkey)
+
+RUNS = 25  # of each kind
+
+
+class TracedWorld(monkey.World):
+    """A world whose runs are written to a file; `sent` holds the requests that arrived."""
+
+    def __init__(self, path, entry_point, seed):
+        super().__init__(entry_point, seed)
+        self.sent = []
+        self.trace = RunFile(path)
+        self.chat = self.recording(self.chat)
+        self.stream = self.stream and self.recording(self.stream)
+        deps = self.deps
+        self.deps = ToolLoopDeps(
+            self.chat, self.engine, deps.output_controller, deps.tool_registry, self.stream
+        )
+
+    def recording(self, send):
+        def record(messages, **keywords):
+            self.sent.append(canonical(messages, keywords))
+            return send(messages, **keywords)
+
+        return record
+
+    def options(self):
+        return super().options() | {"trace": self.trace}
+
+    def approving_options(self):
+        return super().approving_options() | {"trace": self.trace}
+
+
+def canonical(messages, keywords):
+    """Return the text of a request."""
+    plain = [each.to_dict() for each in messages]
+    return json.dumps([plain, keywords], default=_plain)
+
+
+def _plain(value):
+    if isinstance(value, ToolSpec):
+        return [value.name, value.description, value.parameters]
+    return dict(value)
+
+
+@pytest.mark.parametrize("entry_point", ["prompt", "several", "native", "runner", "chain"])
+def test_the_requests_of_random_runs_are_rebuilt_and_their_replay_is_identical(tmp_path, schema_problems, entry_point):
+    requests = calls = 0
+    for seed in range(RUNS):
+        path = tmp_path / f"{seed}.jsonl"
+        world = monkey.play(entry_point, seed, partial(TracedWorld, path))
+        assert schema_problems(path) == [], seed
+        runs = read_runs(path)
+        turns = [turn for run in runs for turn in run.turns]
+        read = [
+            canonical(turn.request.messages, turn.request.keywords)
+            for turn in turns
+            if turn.request
+        ]
+        assert Counter(read) == Counter(world.sent), seed
+        for turn in turns:
+            if turn.decision and turn.decision.calls:
+                assert [each.id for each in turn.decision.calls] == [each.id for each in turn.calls]
+        assert all(run.end is not None for run in runs if entry_point != "runner"), seed
+        assert [text for run in runs for text in map(str, asyncio.run(replay(run)))] == [], seed
+        requests, calls = requests + len(read), calls + sum(len(turn.calls) for turn in turns)
+    assert min(requests, calls) > RUNS
