@@ -67,7 +67,9 @@ def _plain(value):
 
 
 @pytest.mark.parametrize("entry_point", ["prompt", "several", "native", "runner", "chain"])
-def test_the_requests_of_random_runs_are_rebuilt_and_their_replay_is_identical(tmp_path, schema_problems, entry_point):
+def test_the_requests_of_random_runs_are_rebuilt_and_their_replay_is_identical(
+    tmp_path, schema_problems, entry_point
+):
     requests = calls = 0
     for seed in range(RUNS):
         path = tmp_path / f"{seed}.jsonl"
