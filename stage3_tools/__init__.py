@@ -18,6 +18,7 @@ Reading order:
     turn      one turn: request, read, act
     loop      turns until a stop policy ends the run; `run_tool_loop`
     ask       shorter entries to the loop: `ask` and `run_events`
+    __main__  `python -m stage3_tools`: the command `llm-stages`
 
 Rooms:
     schema/     a function's description and JSON Schema
@@ -28,7 +29,8 @@ Rooms:
     resume/     calls that an earlier run left without results
     runner/     `ToolRunner`: a run step by step
     chain/      `execute_tool_chain`: a run that starts at an existing reply
-    trace/      `RunFile`: everything about a run in a file, and its reader
+    trace/      `RunFile`: everything about a run in a file; its page, replay and comparison
+    cli/        the command `llm-stages`
 """
 
 # The form `Name as Name` exports a name, also for type checkers.

@@ -27,7 +27,7 @@ _PAGE = """<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>The rule-based model</title>
-<body style="font: 1rem/1.6 system-ui, sans-serif; max-width: 42rem; margin: 3rem auto; padding: 0 1rem">
+<style>body { font: 1rem/1.6 system-ui, sans-serif; max-width: 42rem; margin: 3rem auto; }</style>
 <h1>The rule-based model</h1>
 <p>This server answers in the formats of OpenAI, Anthropic and Gemini. It consists of rules; it is
 not a language model. It selects a tool by the words that it shares with the question.</p>

@@ -1,4 +1,4 @@
-"""`llm-stages ask`: answer one question."""
+"""`llm-stages ask`: answer one question, and show the calls while they happen."""
 
 import argparse
 import asyncio

@@ -10,4 +10,11 @@ Modules:
     interpretation  where in a reply the decision is, and which repairs it needed
     values          `Run` and its parts: the values of the reader
     reader          `read_runs` and `read_run`: rebuild the runs of a file
+    replay          repeat a run with its recorded replies and results; report differences
+    fork            continue a run from one of its turns, with a change
+    compare         compare two runs turn by turn
+
+Packages:
+    page/           a run file as an HTML page
+    export/         a run in the formats of other programs
 """

@@ -26,7 +26,7 @@ LAYERS = {
         "values": ["errors", "json_fields", "parts", "messages", "request", "response", "events"],
         "core": ["streaming/", "wire/", "http/", "accounting/"],
         "orchestrators": ["retry", "settings", "gateway"],
-        "entry": ["server/", "recording/", "offline/", "__main__"],
+        "entry": ["server/", "recording/", "offline/"],
     },
     "stage1_context": {
         "stages": ["stage0_gateway"],
@@ -58,7 +58,7 @@ LAYERS = {
             "resume/",
         ],
         "orchestrators": ["turn", "loop", "ask"],
-        "entry": ["runner/", "chain/", "trace/"],
+        "entry": ["runner/", "chain/", "trace/", "cli/", "__main__"],
     },
 }
 """The layers of each stage, in import order. A name with a slash is a room."""

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
+import threading
 from pathlib import Path
 
 import pytest
@@ -331,7 +331,7 @@ async def test_printing_shows_every_turn(browser, opened):
 
 
 async def test_a_served_page_follows_a_growing_run(browser, tmp_path):
-    import threading
+    from selenium.webdriver.support.ui import WebDriverWait
 
     path = tmp_path / "run.jsonl"
     await record(path, ['{"tool": null, "reply": "One."}'], question="First?")
@@ -341,10 +341,7 @@ async def test_a_served_page_follows_a_growing_run(browser, tmp_path):
         browser.get(f"http://127.0.0.1:{server.server_address[1]}/")
         assert text(browser, "#question") == "First?"
         await record(path, ['{"tool": null, "reply": "Two."}'], question="Second?")
-        end = time.monotonic() + 10
-        while text(browser, "#question") != "Second?" and time.monotonic() < end:
-            await asyncio.sleep(0.1)
-        assert text(browser, "#question") == "Second?"
+        WebDriverWait(browser, 10).until(lambda _: text(browser, "#question") == "Second?")
     finally:
         server.shutdown()
         server.server_close()
