@@ -9,6 +9,9 @@ Modules:
     chat       a conversation, stored in SQLite
     tools      what the model sees of the tools of a file; problems in their descriptions
     sessions   stored conversations
+    inspect    a run file as an HTML page
+    replay     repeat a run, continue it with a change, compare two runs
+    export     a run for another program
     doctor     the configuration, the extras, and whether the model answers
     serve      the rule-based model as a server
 
