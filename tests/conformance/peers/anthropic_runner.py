@@ -1,46 +1,90 @@
-"""The official `anthropic` SDK with its own loop, `client.beta.messages.tool_runner`."""
+"""The official `anthropic` SDK with its own loop, `client.beta.messages.tool_runner`.
 
+The async runner accepts only async functions. A plain function runs in a thread, as an async
+program would do it.
+"""
+
+import asyncio
+import json
 from typing import Any
 
 from anthropic import AsyncAnthropic, beta_async_tool
 
-from tests.conformance.peers.functions import function_of
-from tests.conformance.peers.model_server import Ask, model_server
-from tests.conformance.surroundings import Failure
+from tests.conformance.case import Case
+from tests.conformance.peers.claims import OWN_REPLIES, outside_of_loops
+from tests.conformance.peers.errors import error_fields, failed_request
+from tests.conformance.peers.functions import described, function_of
+from tests.conformance.peers.model_server import Ask, model_server, text_of, to_anthropic_messages
 
 TITLE = "anthropic SDK, tool_runner"
 PACKAGES = ("anthropic",)
+NOTE = (
+    "`client.beta.messages.tool_runner` of `AsyncAnthropic`, with `thread=False`, because a thread "
+    "keeps the conversation on the server. Plain functions run in threads. The runner returns the last "
+    "message; its stop reasons `refusal` and `max_tokens` count as reported errors."
+)
+
+STOPPED = {"refusal": "refused", "max_tokens": "limit"}
+"""Stop reasons that the runner reports instead of an answer."""
+
+
+def outside(case: Case) -> str:
+    """The demand that is outside of the claims: also replies that the API cannot send."""
+    for reply in case.input.get("replies", []):
+        calls = reply.get("tool_calls", []) if isinstance(reply, dict) else []
+        ids = [call["id"] for call in calls]
+        if calls and (
+            reply.get("finish_reason") == "stop" or "" in ids or len(set(ids)) < len(ids)
+        ):
+            return OWN_REPLIES
+        if not all(is_object(call.get("arguments", {})) for call in calls):
+            return "arguments that are not JSON, which the format cannot represent"
+    return outside_of_loops(case)
+
+
+def is_object(arguments: Any) -> bool:
+    """Whether the arguments of a call are an object, or its JSON."""
+    try:
+        return isinstance(json.loads(arguments) if isinstance(arguments, str) else arguments, dict)
+    except ValueError:
+        return False
 
 
 async def answer(
-    question: str, ask: Ask, tools: Any, run: Any, dialect: str = "prompt", history: Any = ()
+    question: str, ask: Ask, tools: Any, run: Any, dialect: str, history: Any = ()
 ) -> Any:
     """Answer a question with the runner."""
-    if dialect != "native" or history:
-        raise Failure("unsupported", "The runner has no prompt dialect and no foreign history.")
+    system, messages = to_anthropic_messages([*history, {"role": "user", "content": question}])
     async with model_server(ask) as (url, sent):
         client = AsyncAnthropic(base_url=url, api_key="none")
         runner = client.beta.messages.tool_runner(
             model="claude-haiku-4-5",
             max_tokens=1024,
-            tools=[beta_async_tool(coroutine(function_of(tool, run))) for tool in tools],
-            messages=[{"role": "user", "content": question}],
+            tools=[beta_async_tool(async_function_of(tool, run)) for tool in tools],
+            messages=messages,
             thread=False,  # a thread would keep the conversation on the server
+            **({"system": system} if system else {}),
         )
-        message = await runner.until_done()
-        text = "".join(block.text for block in message.content if block.type == "text")
+        try:
+            message = await runner.until_done()
+        except Exception as error:
+            return failed_request(error, sent)
+        text = text_of(block.to_dict() for block in message.content)
+        if message.stop_reason in STOPPED:
+            return error_fields(STOPPED[message.stop_reason], message.stop_reason, sent)
         return {"answer": text, "messages": [*sent, {"role": "assistant", "content": text}]}
 
 
-def coroutine(function: Any) -> Any:
-    """The runner accepts only coroutine functions."""
+def async_function_of(spec: dict[str, Any], run: Any) -> Any:
+    """Return the function of a tool; a plain one runs in a thread."""
+    function = function_of(spec, run)
+    if spec.get("async"):
+        return function
 
-    async def called(**arguments: Any) -> str:
-        return str(function(**arguments))
+    async def in_thread(**arguments: Any) -> Any:
+        return await asyncio.to_thread(function, **arguments)
 
-    for name in ("__name__", "__qualname__", "__doc__", "__signature__", "__annotations__"):
-        setattr(called, name, getattr(function, name))
-    return called
+    return described(in_thread, spec)
 
 
 OPERATIONS = {"answer": answer}

@@ -10,31 +10,56 @@ from langchain_core.tools import StructuredTool
 from langchain_openai import ChatOpenAI
 from langgraph.errors import GraphRecursionError
 
+from tests.conformance.case import Case
+from tests.conformance.peers.claims import outside_of_loops
+from tests.conformance.peers.errors import error_fields, failed_request
 from tests.conformance.peers.functions import function_of
 from tests.conformance.peers.model_server import Ask, model_server
-from tests.conformance.surroundings import Failure
 
 TITLE = "langchain"
 PACKAGES = ("langchain", "langgraph", "langchain-openai", "openai")
+NOTE = (
+    "`create_agent` without middleware, with `ChatOpenAI`. Middleware of the library changes some of "
+    "these results, for example `ToolErrorMiddleware`, `ToolCallLimitMiddleware` and "
+    "`ModelCallLimitMiddleware`. The finish reason `content_filter` of the last message counts as a "
+    "reported refusal."
+)
+
+
+def outside(case: Case) -> str:
+    """The demand that is outside of the claims of the library."""
+    return outside_of_loops(case)
+
+
+def tool_of(spec: dict[str, Any], run: Any) -> StructuredTool:
+    """Return a tool of the library."""
+    function = function_of(spec, run)
+    if spec.get("async"):
+        return StructuredTool.from_function(coroutine=function)
+    return StructuredTool.from_function(function)
 
 
 async def answer(
-    question: str, ask: Ask, tools: Any, run: Any, dialect: str = "prompt", history: Any = ()
+    question: str, ask: Ask, tools: Any, run: Any, dialect: str, history: Any = ()
 ) -> Any:
     """Answer a question with an agent."""
-    if dialect != "native":
-        raise Failure("unsupported", "The agent has no prompt dialect.")
     async with model_server(ask) as (url, sent):
         model = ChatOpenAI(model="gpt-4o", base_url=f"{url}/v1", api_key="none")
-        functions = [StructuredTool.from_function(function_of(tool, run)) for tool in tools]
-        agent = create_agent(model, tools=functions)
+        agent = create_agent(model, tools=[tool_of(tool, run) for tool in tools])
         messages = [*history, {"role": "user", "content": question}]
         try:
             state = await agent.ainvoke({"messages": messages}, {"recursion_limit": 25})
         except GraphRecursionError as error:
-            return {"error": {"kind": "limit", "message": str(error)}, "messages": sent}
-        text = str(state["messages"][-1].content)
-        return {"answer": text, "messages": [*sent, {"role": "assistant", "content": text}]}
+            return error_fields("limit", error, sent)
+        except Exception as error:
+            return failed_request(error, sent)
+        last = state["messages"][-1]
+        if last.response_metadata.get("finish_reason") == "content_filter":
+            return error_fields("refused", last.text, sent)
+        return {
+            "answer": last.text,
+            "messages": [*sent, {"role": "assistant", "content": last.text}],
+        }
 
 
 OPERATIONS = {"answer": answer}

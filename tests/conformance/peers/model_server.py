@@ -74,8 +74,11 @@ async def model_server(ask: Ask) -> AsyncIterator[tuple[str, list[dict[str, Any]
 
 
 def from_openai(body: Any) -> tuple[list[Any], list[Any]]:
-    """The messages and the tools of a request."""
-    return body["messages"], [tool.get("function", tool) for tool in body.get("tools") or []]
+    """The messages and the tools of a request. Parts of text are joined, and missing text is ""."""
+    messages = [
+        message | {"content": text_of(message.get("content"))} for message in body["messages"]
+    ]
+    return messages, [tool.get("function", tool) for tool in body.get("tools") or []]
 
 
 def to_openai(reply: dict[str, Any]) -> dict[str, Any]:
@@ -94,7 +97,12 @@ def to_openai(reply: dict[str, Any]) -> dict[str, Any]:
 
 # ---- Anthropic's format
 
-STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
+STOP_REASONS = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "tool_calls": "tool_use",
+    "content_filter": "refusal",
+}
 
 
 def from_anthropic(body: Any) -> tuple[list[Any], list[Any]]:
@@ -137,7 +145,25 @@ def text_of(content: Any) -> str:
     """The text of a string or of blocks."""
     if isinstance(content, str):
         return content
-    return "".join(block.get("text", "") for block in content)
+    return "".join(block.get("text") or "" for block in content or ())
+
+
+def to_anthropic_messages(messages: list[dict[str, Any]]) -> tuple[str, list[Any]]:
+    """The system text and the messages of a history in OpenAI's format, without results."""
+    system = "\n\n".join(each["content"] for each in messages if each["role"] == "system")
+    converted: list[Any] = []
+    for message in messages:
+        if message["role"] == "system":
+            continue
+        blocks: list[dict[str, Any]] = []
+        if message["content"]:
+            blocks.append({"type": "text", "text": message["content"]})
+        for call in message.get("tool_calls", []):
+            arguments = json.loads(call["function"]["arguments"])
+            name = call["function"]["name"]
+            blocks.append({"type": "tool_use", "id": call["id"], "name": name, "input": arguments})
+        converted.append({"role": message["role"], "content": blocks})
+    return system, converted
 
 
 def to_anthropic(reply: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,8 @@
-"""`smolagents`: a `ToolCallingAgent`. It is synchronous, so it runs in a thread."""
+"""`smolagents`: a `ToolCallingAgent`. It is synchronous, so it runs in a thread.
+
+The library ends a run with a call of its tool `final_answer`. A text of the model is converted to
+such a call.
+"""
 
 import asyncio
 import json
@@ -7,17 +11,30 @@ from typing import Any, ClassVar
 from smolagents import LogLevel, OpenAIModel, Tool, ToolCallingAgent
 
 from tests.conformance.case import Case
+from tests.conformance.peers.claims import checks_messages, outside_of_loops
+from tests.conformance.peers.errors import error_fields, failed_request
 from tests.conformance.peers.functions import function_of
 from tests.conformance.peers.model_server import Ask, model_server
-from tests.conformance.surroundings import Failure
 
 TITLE = "smolagents"
 PACKAGES = ("smolagents", "openai")
+NOTE = (
+    "`ToolCallingAgent` with `OpenAIModel` and its limit of 20 steps. The library writes earlier calls "
+    "and results as text and adds a system prompt, so cases about the form of messages are not "
+    "applicable. A text of the model counts as a call of its tool `final_answer`, and the state "
+    "`max_steps_error` as a limit."
+)
 
 
-def claims(case: Case) -> bool:
-    """The library writes calls and results as text, so their form is no claim of it."""
-    return not any("/tool_call" in check.get("at", "") for check in case.expect)
+def outside(case: Case) -> str:
+    """The demand that is outside of the claims of the library."""
+    if reason := outside_of_loops(case, has_history=False):
+        return reason
+    if checks_messages(case):
+        return "calls and results as messages of their own"
+    if any(tool.get("async") for tool in case.input["tools"]):
+        return "async functions"
+    return ""
 
 
 def tool_of(spec: dict[str, Any], run: Any) -> Tool:
@@ -45,24 +62,39 @@ def tool_of(spec: dict[str, Any], run: Any) -> Tool:
     return CaseTool()
 
 
-async def answer(
-    question: str, ask: Ask, tools: Any, run: Any, dialect: str = "prompt", history: Any = ()
-) -> Any:
+async def answer(question: str, ask: Ask, tools: Any, run: Any, dialect: str) -> Any:
     """Answer a question with an agent, in at most 20 steps."""
-    if dialect != "native" or history:
-        raise Failure("unsupported", "The agent has no prompt dialect and no foreign history.")
 
     async def asked(messages: Any, tools: Any) -> dict[str, Any]:
         reply = await ask(messages=messages, tools=tools)
-        return reply if reply["message"].get("tool_calls") else final_answer(reply)
+        return final_answer(reply) if tools and is_answer(reply) else reply
 
     async with model_server(asked) as (url, sent):
         model = OpenAIModel("gpt-4o", api_base=f"{url}/v1", api_key="none")
         agent = ToolCallingAgent(
-            [tool_of(tool, run) for tool in tools], model, verbosity_level=LogLevel.OFF
+            [tool_of(tool, run) for tool in tools],
+            model,
+            verbosity_level=LogLevel.OFF,
+            return_full_result=True,
         )
-        text = str(await asyncio.to_thread(agent.run, question))
+        try:
+            result = await asyncio.to_thread(agent.run, question)
+        except Exception as error:
+            return failed_request(error, sent)
+        text = str(result.output)
+        if result.state == "max_steps_error":
+            return error_fields("limit", text, sent)
         return {"answer": text, "messages": [*sent, {"role": "assistant", "content": text}]}
+
+
+def is_answer(reply: dict[str, Any]) -> bool:
+    """Whether a reply is a text, without calls, that the model completed."""
+    message = reply["message"]
+    return (
+        bool(message["content"])
+        and not message.get("tool_calls")
+        and reply["finish_reason"] == "stop"
+    )
 
 
 def final_answer(reply: dict[str, Any]) -> dict[str, Any]:
