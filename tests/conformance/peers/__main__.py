@@ -125,6 +125,8 @@ the program can change many of the results.
 - The cases are the rules of this project. A failed case shows a different decision or a defect, and \
 some libraries document their decision.
 - A case outside of what a library claims is not applicable. The reasons are listed for each library.
+- The rules for what is not applicable were written after the first results were known, and some of them remove failures. For example, a run that ended before it reached the rule of a case is not graded by this case.
+- The number of graded cases differs from library to library, so the rows are not a ranking.
 - A failed request, a limit, and a refusal that a library reports in its own way count as the error \
 that a case demands.
 - `messages` in an outcome are those of the last request, followed by the answer.

@@ -16,10 +16,10 @@ from tests.conformance.peers.errors import error_fields, failed_request
 from tests.conformance.peers.functions import text_of
 from tests.conformance.peers.model_server import Ask, model_server
 
-TITLE = "openai SDK, loop of the guide"
+TITLE = "openai SDK, usual loop"
 PACKAGES = ("openai",)
 NOTE = (
-    "The loop of the guide to function calling is code of the program, not of the library. It asks, "
+    "The usual loop of programs with function calls is code of the program, not of the library. It asks, "
     "runs the calls one after the other, and asks again until a reply has no calls. Its failures show "
     "what a program has to add. The SDK also has a runner for the Responses API, which is not graded, "
     "because the replies of the cases are in the chat format. The finish reason `content_filter` "
