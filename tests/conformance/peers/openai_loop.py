@@ -1,4 +1,4 @@
-"""The official `openai` SDK with the loop of its guide to function calling.
+"""The official `openai` SDK with the usual loop of programs with function calls.
 
 The loop is the program's own code: it asks, runs the calls of the reply one after the other, and asks
 again.
