@@ -50,6 +50,13 @@ def test_the_schema_knows_every_comparison():
     assert known == {*COMPARISONS, "at", "absent"}
 
 
+def test_the_case_in_the_readme_is_a_real_one():
+    readme = (Path(__file__).parent / "README.md").read_text(encoding="utf-8")
+    shown = json.loads(re.findall(r"```json\n(.*?)```", readme, re.DOTALL)[0])
+    rows = json.loads((FOLDER / "stage2" / "2-parse.json").read_text(encoding="utf-8"))
+    assert shown in rows
+
+
 def anchors(page):
     """The anchors of the headings of a page; empty if the page does not exist."""
     if not (ROOT / page).is_file():
