@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from tests.conformance.surroundings import expanded
+
 FOLDER = Path(__file__).parent / "cases"
 STAGES = ("stage0", "stage1", "stage2", "stage3")
 
@@ -280,7 +282,7 @@ def shortened(value: Any, limit: int = 400) -> str:
 
 def size(case: Case) -> int:
     """The length of the input; the shortest one is shown first."""
-    return len(json.dumps(case.input))
+    return len(json.dumps(expanded(case.input)))
 
 
 def of_steps(cases: Sequence[Case], steps: Sequence[Step]) -> list[Case]:

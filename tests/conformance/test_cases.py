@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.conformance.case import COMPARISONS, FOLDER, STAGES, Case, load_cases
+from tests.conformance.case import COMPARISONS, FOLDER, STAGES, Case, load_cases, size
 from tests.conformance.course import OPERATIONS
 from tests.conformance.location import ROOT, line_of
 
@@ -48,6 +48,25 @@ def test_an_unknown_stage_is_an_error():
 def test_the_schema_knows_every_comparison():
     known = set(SCHEMA["$defs"]["check"]["anyOf"][0]["properties"])
     assert known == {*COMPARISONS, "at", "absent"}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_source_is_public(stage):
+    """Ids of recordings that are not part of the repository mean nothing to a reader."""
+    sources = {case.id: case.origin["source"] for case in load_cases(stage)}
+    assert [id for id, each in sources.items() if re.search(r"-[0-9a-f]{12}\b", each)] == []
+
+
+def test_the_length_of_a_long_text_counts():
+    cases = {case.id: case for case in load_cases("stage2")}
+    assert size(cases["O-047"]) > 100_000 > size(cases["O-040"])
+
+
+def test_the_case_in_the_readme_is_a_real_one():
+    readme = (Path(__file__).parent / "README.md").read_text(encoding="utf-8")
+    shown = json.loads(re.findall(r"```json\n(.*?)```", readme, re.DOTALL)[0])
+    rows = json.loads((FOLDER / "stage2" / "2-parse.json").read_text(encoding="utf-8"))
+    assert shown in rows
 
 
 def anchors(page):

@@ -55,6 +55,17 @@ def test_the_status_of_a_starter_is_1_and_the_report_names_the_first_step(stage,
     assert "Next: Step" in printed
 
 
+def test_the_report_on_the_page_of_the_course_is_a_real_one(file, capsys):
+    page = (ROOT / "docs" / "learn" / "build" / "index.md").read_text(encoding="utf-8")
+    shown = re.findall(r"```text\n(.*?)```", page, re.DOTALL)[-1]
+    wrong = ROOT / "tests" / "conformance" / "mistakes" / "stage2" / "accepts_nan.py"
+
+    main([file(wrong.read_text(encoding="utf-8"), "my_output.py"), "--step", "2"])
+
+    without_lines = [re.sub(r"\.py:\d+", ".py", each) for each in (shown, capsys.readouterr().out)]
+    assert without_lines[0].strip() == without_lines[1].strip()
+
+
 def test_a_failed_case_is_shown_with_everything_about_it(file, capsys):
     assert main(["stage2", file(WRONG), "--step", "2", "--hint"]) == 1
     printed = capsys.readouterr().out

@@ -2,7 +2,9 @@
 
 import ast
 import sys
+import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from tests.conformance.case import STAGES, load_cases
 from tests.conformance.course import FILES, OPERATIONS, load_course_file
 from tests.conformance.grade import grade
 from tests.conformance.program import Program
-from tests.conformance.starters import FINISHED, names_of
+from tests.conformance.starters import FINISHED, ROOT, names_of
 from tests.conformance.subject import Subject, load_module
 
 FOLDER = Path(__file__).parent / "subjects"
@@ -50,6 +52,37 @@ def is_program(path):
 def test_the_complete_stage_passes_every_must_and_should(path):
     subject = Subject(path.stem, load_module(path).OPERATIONS)
     assert failures(subject, required(path.stem)) == {}
+
+
+@contextmanager
+def functions_that_run():
+    """The names of all functions of the project that run, as in the `code` of a case."""
+    root, found = f"{ROOT}/", set()
+
+    def note(frame, event, _):
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(root):
+            found.add(f"{code.co_filename.removeprefix(root)}::{code.co_qualname}")
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        yield found
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+
+
+@pytest.mark.parametrize("stage", ["stage2", "stage3"])
+def test_the_code_of_a_case_runs_for_the_case(stage):
+    subject = Subject(stage, load_module(FOLDER / "complete" / f"{stage}.py").OPERATIONS)
+    elsewhere = []
+    for case in load_cases(stage):
+        with functions_that_run() as names:
+            grade(subject, [case])
+        if not any(name == case.code or name.startswith(f"{case.code}.") for name in names):
+            elsewhere.append(f"{case.id} {case.code}")
+    assert elsewhere == []
 
 
 @pytest.mark.parametrize("stage", STAGES)

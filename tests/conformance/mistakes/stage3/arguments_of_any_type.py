@@ -68,7 +68,7 @@ DECISION = {
     "required": ["tool"],
     "type": "object",
     "if": {"properties": {"tool": {"type": "null"}}},
-    "then": {"properties": {"reply": {"type": "string"}}, "required": ["reply"]},
+    "then": {"properties": {"reply": {"type": "string", "pattern": r"\S"}}, "required": ["reply"]},
 }
 
 

@@ -169,7 +169,7 @@ class Prompt(Dialect):
         if len(lines) > 2 and lines[0].startswith("```") and lines[-1] == "```":
             text = "\n".join(lines[1:-1])
         match parsed(without_trailing_commas(text)):
-            case {"tool": None, "reply": str(answer)}:
+            case {"tool": None, "reply": str(answer)} if answer.strip():
                 return Meaning(answer=answer)
             case {"tool": str(name), **others}:
                 arguments = others.get("arguments")

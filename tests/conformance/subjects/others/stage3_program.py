@@ -186,7 +186,7 @@ def written_decision(text):
     name, arguments = value["tool"], value.get("arguments")
     arguments = {} if arguments is None else arguments
     if name is None:
-        if not isinstance(value.get("reply"), str):
+        if not isinstance(value.get("reply"), str) or not value["reply"].strip():
             raise Problem('An answer needs the text "reply".')
         return [], value["reply"]
     if not isinstance(name, str) or not isinstance(arguments, dict):
