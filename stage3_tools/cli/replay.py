@@ -10,7 +10,7 @@ from stage3_tools.cli.live import approver
 from stage3_tools.cli.terminal import Terminal
 from stage3_tools.cli.tool_file import load_tools
 from stage3_tools.result import ToolLoopResult
-from stage3_tools.trace.compare import compare_runs
+from stage3_tools.trace.compare import ComparedTurn, compare_runs
 from stage3_tools.trace.fork import Fork, fork_run
 from stage3_tools.trace.page.comparison import render_comparison
 from stage3_tools.trace.reader import read_run, read_runs
@@ -31,9 +31,14 @@ def run(options: argparse.Namespace, terminal: Terminal) -> int:
         for difference in differences:
             terminal.text(str(difference), "red")
         turns = sum(len(each.turns) for each in runs)
-        result = f"{len(differences)} differences" if differences else "identical"
-        terminal.text(f"{len(runs)} runs, {turns} turns: {result}.")
+        result = counted(len(differences), "difference") if differences else "identical"
+        terminal.text(f"{counted(len(runs), 'run')}, {counted(turns, 'turn')}: {result}.")
     return 1 if differences else 0
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _fork(options: argparse.Namespace, terminal: Terminal) -> int:
@@ -66,6 +71,14 @@ def _fork(options: argparse.Namespace, terminal: Terminal) -> int:
     return 0 if result.status == "completed" else 1
 
 
+def _summary(turns: list[ComparedTurn]) -> str:
+    different = [turn for turn in turns if not turn.is_equal]
+    if not different:
+        return "identical."
+    names = [f"turn {turn.number}" if turn.number else "ending" for turn in different]
+    return f"Different: {', '.join(names)}."
+
+
 def diff(options: argparse.Namespace, terminal: Terminal) -> int:
     """Compare the newest runs of two files; return 1 if they differ."""
     turns = compare_runs(read_run(options.first), read_run(options.second))
@@ -80,7 +93,6 @@ def diff(options: argparse.Namespace, terminal: Terminal) -> int:
                 terminal.text(f"{title}:", "bold")
                 for line in part.lines():
                     terminal.text(f"  {line}", {"-": "red", "+": "green"}.get(line[:1], ""))
-    different = sum(not turn.is_equal for turn in turns)
-    if not options.output:
-        terminal.text(f"{different} of {len(turns)} parts differ." if different else "identical.")
-    return 1 if different else 0
+    if options.output is None:
+        terminal.text(_summary(turns))
+    return 0 if all(turn.is_equal for turn in turns) else 1
