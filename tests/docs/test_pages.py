@@ -81,7 +81,8 @@ def run_command(command: str, shown: str, folder: Path) -> str:
         encoding="utf-8",
         timeout=60,
     )
-    return re.sub(r"^NOTICE: .*\n", "", done.stdout, flags=re.MULTILINE).strip()
+    printed = re.sub(r"^NOTICE: .*\n", "", done.stdout, flags=re.MULTILINE)
+    return re.sub(r" +$", "", printed, flags=re.MULTILINE).strip()
 
 
 def examples(page: Path, folder: Path) -> list[Example]:

@@ -53,7 +53,7 @@ def test_an_edited_reply_is_compared_with_the_reply_of_its_turn(files, capsys):
     assert "turn 3, decision:" in printed
     assert "+reply: Both are warm." in printed
     assert "turn 3, request:" not in printed
-    assert printed.endswith("Different: turn 3, ending.\n")
+    assert printed.endswith("1 of 1 turn differ, and the ending.\n")
 
 
 def test_the_turns_after_an_edited_reply_keep_their_numbers(files, capsys):
@@ -65,7 +65,7 @@ def test_the_turns_after_an_edited_reply_keep_their_numbers(files, capsys):
     assert '+call get_weather {"city": "Paris"}' in printed
     assert "turn 1" not in printed
     assert "turn 3, request:" in printed
-    assert "Different: turn 2, turn 3" in printed
+    assert "3 of 3 turns differ, and the ending." in printed
 
 
 def test_a_run_that_is_asked_again_has_equal_turns(files, capsys):
