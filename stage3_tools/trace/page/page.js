@@ -95,9 +95,6 @@ function rebuild() {
   }
 }
 
-// Whether no earlier turn has a request; a fork or a resumed run begins with calls.
-const isFirst = (index) => !requests.slice(0, index).some((each) => each.length);
-
 function difference(index) {
   const before = index > 0 ? requests[index - 1] : [], now = requests[index];
   const old = new Set(before), current = new Set(now);
@@ -243,7 +240,7 @@ function requestPart(turn, index) {
       element("tr", {}, element("th", { scope: "row" }, key), element("td", {}, asText(value)))))) : null,
     tools.length ? element("details", {}, element("summary", {}, count(tools.length, "tool")), ...tools.map((tool) =>
       element("div", {}, element("h4", {}, tool.name, " ", tool.effect ? pill(tool.effect, "") : ""), element("p", {}, tool.description || ""), textBox(asText(tool.parameters))))) : null,
-    ...requestMessages(list, isFirst(index) ? new Set() : new Set(added))];
+    ...requestMessages(list, index > 0 ? new Set(added) : new Set())];
 }
 
 // The messages of a request. Many messages in a row that the previous request also has are folded.
@@ -270,12 +267,12 @@ function requestMessages(list, added) {
 
 function differencePart(turn, index) {
   const { added, dropped, changed } = difference(index);
-  const note = !requests[index].length ? "no request" : isFirst(index) ? "first request" : `${added.length} added, ${dropped.length} dropped, ${changed.length} rendered differently`;
+  const note = index === 0 ? "first request" : `${added.length} added, ${dropped.length} dropped, ${changed.length} rendered differently`;
   return [note,
     ...added.map((each) => messageBox(each, "added", "added")),
     ...changed.flatMap(([old, now]) => [messageBox(old, "changed", "before"), messageBox(now, "changed", "rendered differently")]),
     ...dropped.map(([each, reason]) => messageBox(each, "dropped", `dropped: ${reason}`)),
-    added.length + dropped.length + changed.length ? null : element("p", { class: "note" }, requests[index].length ? "The same messages as before." : "The turn began without a request.")];
+    added.length + dropped.length + changed.length ? null : element("p", { class: "note" }, "The same messages as before.")];
 }
 
 function replyPart(turn) {
