@@ -11,8 +11,10 @@ ROOMS := $(wildcard $(patsubst %,tests/benchmarks/%_*.py,context gateway output 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: .venv/.demo ## answer a question through all four stages, without a key and a network
-	@$(BIN)/python examples/basic_usage.py --model offline:teacher
+demo: .venv/.demo ## answer a question through all four stages, without a key and a network; write run.html
+	@rm -f run.jsonl
+	@$(BIN)/python examples/basic_usage.py --model offline:teacher --trace run.jsonl
+	@$(BIN)/python -m stage3_tools inspect run.jsonl --output '$(CURDIR)/run.html'
 
 test: .venv/.test ## run the tests, without a key and a network: two minutes
 	@$(BIN)/python -m pytest -q -n auto

@@ -10,10 +10,14 @@ model. The weather and the time are invented.
     .venv/bin/python examples/basic_usage.py --question "What time is it?"
     .venv/bin/python examples/basic_usage.py --model openai:gpt-5-mini  (needs OPENAI_API_KEY)
     .venv/bin/python examples/basic_usage.py --show-messages            (all messages of a request)
+    .venv/bin/python examples/basic_usage.py --trace run.jsonl          (a run file; see below)
 
 The output lists the registered tools and their results. Then it shows each turn as input, reply and
 interpretation. The last lines are the assistant's reply and the number of tool rounds. Headings and
 results have colors if the terminal supports them; NO_COLOR=1 disables them.
+
+A run file contains everything about the run. `.venv/bin/llm-stages inspect run.jsonl` converts it
+to a page for a browser.
 """
 
 import argparse
@@ -40,6 +44,7 @@ from stage3_tools import (
     DecisionMade,
     FeedbackGiven,
     LoopEvent,
+    RunFile,
     ToolAnswered,
     ToolLoopDeps,
     ToolRegistry,
@@ -85,7 +90,11 @@ async def run_registry(registry: ToolRegistry) -> None:
 
 
 async def run_pipeline(
-    registry: ToolRegistry, question: str, model: str | None, show_messages: bool
+    registry: ToolRegistry,
+    question: str,
+    model: str | None,
+    show_messages: bool,
+    trace: RunFile | None,
 ) -> None:
     """Run the agent loop: the model decides, the code validates and runs the calls."""
     print()
@@ -99,7 +108,7 @@ async def run_pipeline(
         def on_event(event: LoopEvent) -> None:
             print_turn(event, show_messages)
 
-        result = await run_tool_loop(deps, session, question, on_event=on_event)
+        result = await run_tool_loop(deps, session, question, on_event=on_event, trace=trace)
     reply = result.reply if result.reply is not None else f"none ({result.status_reason})"
     print()
     print(colored(BOLD, "Assistant reply:"), colored(GREEN, reply))
@@ -177,12 +186,16 @@ def main() -> int:
     parser.add_argument(
         "--show-messages", action="store_true", help="print all messages of each request"
     )
+    parser.add_argument("--trace", metavar="FILE", help="append the run to a run file")
     arguments = parser.parse_args()
     registry = ToolRegistry(get_weather, get_time)
+    trace = RunFile(arguments.trace) if arguments.trace else None
 
     async def both_parts() -> None:
         await run_registry(registry)
-        await run_pipeline(registry, arguments.question, arguments.model, arguments.show_messages)
+        await run_pipeline(
+            registry, arguments.question, arguments.model, arguments.show_messages, trace
+        )
 
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # for consoles without Unicode

@@ -12,8 +12,8 @@
     ├── MalformedResponse       the reply does not follow the wire format
     └── StreamInterrupted       a stream ended before the reply was complete
 
-Every module of this stage raises only these errors for failed requests. This module knows no HTTP
-library and no provider. It maps a status code to an error and to advice for the caller.
+Every module of this stage raises only these errors for failed requests. This module maps a status
+code to an error and to advice for the caller. It knows no HTTP library and no provider.
 """
 
 from typing import ClassVar

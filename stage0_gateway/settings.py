@@ -8,8 +8,7 @@
 Without any of them, the model is "offline:teacher", which identifies itself as not an LLM. A base
 URL alone selects an OpenAI-compatible server with one model. A key alone selects that provider's
 example model. LLM_BASE_URL and LLM_API_KEY belong to LLM_MODEL and are not used for a model of
-another provider. Only this module of the four stages reads settings from the environment, and only
-when its function is called.
+another provider. Only this module of the stage reads the environment, when its function is called.
 """
 
 import os

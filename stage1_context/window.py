@@ -3,8 +3,8 @@
 An exchange is one message, or an assistant message with tool calls and their results. Model servers
 refuse a call without its result and a result without its call.
 
-Windows are pure functions of counted messages. A window examines the newest messages first and
-stops when it is full, so its cost does not depend on the length of the history.
+Windows are pure. They examine the newest messages first and stop when they are full, so the cost
+does not depend on the length of the history.
 """
 
 import math

@@ -4,8 +4,7 @@ Models wrap their answers in prose and code fences, and write drafts into thinki
 returns every JSON value of a text, repaired where only one repair is possible. `extract_json`
 chooses the most likely answer. Invalid JSON is an error; values inside it are never returned.
 
-This module knows no schemas; the controller checks every candidate against one. The text is read in
-one pass, in linear time.
+This module knows no schemas. The text is read in one pass, in linear time.
 """
 
 from dataclasses import replace

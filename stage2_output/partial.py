@@ -2,14 +2,12 @@
 
 `parse_partial` receives the complete text so far after every chunk and reads all of it, in linear
 time. It never withdraws what it has shown: strings and arrays grow at their end, objects gain keys
-at the end, and numbers, `true`, `false` and `null` never change. It therefore cannot wait for the
-best value of the text, as `extract_json` does. It shows the first one to its end, even if the model
-abandons it.
+at the end, and numbers, `true`, `false` and `null` never change. So it shows the first value to its
+end, even if the model abandons it.
 
 It is strict and repairs nothing. At invalid JSON or a duplicate key the value stops growing and is
 never complete. A value that does not begin like JSON is skipped. The result is for display; at the
-end of the stream, `extract_json` or the controller decides. This module knows no schemas, and no
-other module of this stage uses it.
+end of the stream, `extract_json` or the controller decides. No other module of this stage uses it.
 """
 
 import json

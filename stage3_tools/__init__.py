@@ -135,34 +135,11 @@ if TYPE_CHECKING:
     from stage3_tools.trace.values import RunTurn as RunTurn
     from stage3_tools.trace.values import Unreadable as Unreadable
 
-_LAZY = {
-    "RunFile": "run_file",
-    "RunFileError": "reader",
-    "read_run": "reader",
-    "read_runs": "reader",
-    "Candidate": "values",
-    "DroppedMessage": "values",
-    "Run": "values",
-    "RunApproval": "values",
-    "RunCall": "values",
-    "RunDecision": "values",
-    "RunEnd": "values",
-    "RunError": "values",
-    "RunParent": "values",
-    "RunProgress": "values",
-    "RunReply": "values",
-    "RunRequest": "values",
-    "RunResult": "values",
-    "RunRetry": "values",
-    "RunTool": "values",
-    "RunTurn": "values",
-    "Unreadable": "values",
-}
-"""Names of the room `trace/`, which is imported at their first use: few programs need it."""
-
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        if name not in _LAZY:
+        """Import the names of the room `trace/` at their first use: few programs need them."""
+        module = import_module(f"{__name__}.trace.public").MODULES.get(name)
+        if module is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.trace.{_LAZY[name]}"), name)
+        return getattr(import_module(f"{__name__}.trace.{module}"), name)

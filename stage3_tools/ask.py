@@ -16,14 +16,10 @@ from typing import Any, Unpack
 from stage0_gateway import Gateway, Message
 from stage3_tools.events import LoopEvent
 from stage3_tools.loop import run_tool_loop, with_keywords
-from stage3_tools.options import (
-    AskKeywords,
-    LoopKeywords,
-    ToolLoopDeps,
-    ToolLoopOptions,
-)
+from stage3_tools.options import ToolLoopDeps, ToolLoopOptions
 from stage3_tools.registry import Registrable, ToolRegistry
 from stage3_tools.result import ToolLoopResult
+from stage3_tools.run.keywords import AskKeywords, LoopKeywords
 from stage3_tools.run.notifier import call_listener
 
 

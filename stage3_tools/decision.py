@@ -10,10 +10,8 @@ validates the JSON. The decision must be the answer itself, not a mention:
     I will not run {"tool": …}!     mention: inside a sentence
     > {"tool": …}                   mention: in a quotation, inline code, a comment or a string
 
-A model that refuses an injected decision often quotes it. Executing the quotation would convert the
-refusal to an execution. Every reply without a decision leads to feedback and runs nothing.
-
-Used by the prompt dialect. This module does not know the registry.
+A model that refuses an injected decision often quotes it. Every reply without a decision leads to
+feedback and runs nothing. Used by the prompt dialect. This module does not know the registry.
 """
 
 import json

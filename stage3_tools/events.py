@@ -12,8 +12,6 @@ Every turn emits its events in this order:
 between them, at the time of the progress or the retry. `loop_end` is the last event of a run that
 does not raise. A resumed run first emits the events of the open calls, without `turn_start` and
 `turn_end`, as turn 0. A run that is stopped emits a `tool_result` for each emitted `tool_call`.
-
-The values do not know their listeners.
 """
 
 import json

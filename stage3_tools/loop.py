@@ -14,15 +14,11 @@ from typing import Any, TypeVar, Unpack, cast
 from stage0_gateway import Message, as_message
 from stage1_context import Transcript
 from stage3_tools.dialects.escaping import is_feedback
-from stage3_tools.options import (
-    LoopKeywords,
-    ToolLoopDeps,
-    ToolLoopOptions,
-    type_error,
-)
+from stage3_tools.options import ToolLoopDeps, ToolLoopOptions, type_error
 from stage3_tools.result import LoopStats, ToolLoopResult
 from stage3_tools.resume.open_calls import close_open_calls, resume_open_calls
 from stage3_tools.run.cancellation import Stop, run_until_stopped
+from stage3_tools.run.keywords import LoopKeywords
 from stage3_tools.run.recorder import deliver_cancellation
 from stage3_tools.run.state import RunState, Turn
 from stage3_tools.run.stop_policy import Ending, StopPolicy, stopped

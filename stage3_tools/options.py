@@ -7,7 +7,7 @@ the chain.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypedDict, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from stage0_gateway import (
     ChatResponse,
@@ -246,35 +246,6 @@ class ToolLoopOptions:
             raise TypeError(
                 f"abort must be an Abort() or an asyncio.Event(), not {type(self.abort).__name__}."
             )
-
-
-class AskKeywords(TypedDict, total=False):
-    """The options of `ToolLoopOptions` as keywords, except `model`: `ask` has its own."""
-
-    max_tool_rounds: int | None
-    max_parse_retries: int
-    temperature: float | None
-    max_tokens: int | None
-    reasoning: Reasoning | None
-    dialect: Dialect | None
-    output_type: Any
-    max_parallel_tools: int
-    approve: Approver | None
-    approve_result: Approver | None
-    abort: Abort | asyncio.Event | None
-    limits: RunLimits | None
-    cache: ResultCache | None
-    classify: Classify | None
-    variables_over: int | None
-    before_send: BeforeSend | None
-    on_event: Callable[[LoopEvent], object] | None
-    trace: Trace | None
-
-
-class LoopKeywords(AskKeywords, total=False):
-    """The options of `ToolLoopOptions` as keywords, with the model."""
-
-    model: str | None
 
 
 def as_registry(tools: ToolRegistry | Iterable[Registrable] | None) -> ToolRegistry:

@@ -33,7 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ToolFileError, ConfigurationError) as error:
         terminal.error(str(error))
         return 2
-    except (GatewayError, ContextError, ValueError, OSError) as error:
+    except OSError as error:
+        terminal.error(f"{error.filename}: {error.strerror}." if error.filename else str(error))
+        return 1
+    except (GatewayError, ContextError, ValueError) as error:
         terminal.error(str(error))
         return 1
     except KeyboardInterrupt:
@@ -137,6 +140,7 @@ def _add_run_files(commands: Any) -> None:
     parser.add_argument("first", type=Path, help="a run file")
     parser.add_argument("second", type=Path, help="another one")
     parser.add_argument("-o", "--output", type=Path, help="an HTML page, side by side")
+    _add_json(parser)
     parser = _add_command(commands, "export", "export", "Convert a run for another program.")
     parser.add_argument("file", type=Path, help="a run file")
     parser.add_argument("--to", choices=("atif", "otel"), required=True, help="the format")

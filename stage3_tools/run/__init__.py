@@ -6,6 +6,7 @@
     recorder       run the calls of a message and append one result for each
     stop_policy    when a run ends, and with which status
     cancellation   stop a run by its abort event or its time limit
+    keywords       the options of a run as keywords, for type checkers
 
 The verbs that use them are in `turn.py` and `loop.py`.
 """

@@ -13,6 +13,7 @@ Modules:
     replay          repeat a run with its recorded replies and results; report differences
     fork            continue a run from one of its turns, with a change
     compare         compare two runs turn by turn
+    public          the names that the package exports
 
 Packages:
     page/           a run file as an HTML page

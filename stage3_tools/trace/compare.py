@@ -1,11 +1,12 @@
 """Compare two runs turn by turn: what the models saw, wrote and called.
 
-Times, ids of requests and token counts are not compared. Pure; the command and the page use it.
+A fork is compared with its parent from the turn of the fork. Times, ids of requests and token
+counts are not compared. Pure; the command and the page use it.
 """
 
 import difflib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
@@ -57,13 +58,28 @@ class ComparedTurn:
 def compare_runs(first: Run, second: Run) -> list[ComparedTurn]:
     """Return every turn of two runs, and the ending."""
     compared = []
-    for left, right in zip_longest(first.turns, second.turns):
-        number = (left or right).number
-        names = ("request", "reply", "decision", "calls")
+    turns = _turns_from_fork(first, second)
+    start = (turns or second.turns)[0].number if turns or second.turns else 0
+    for number, (left, right) in enumerate(zip_longest(turns, second.turns), start):
+        names = _parts_of(left, right)
         parts = [ComparedPart(name, _text(name, left), _text(name, right)) for name in names]
         compared.append(ComparedTurn(number, tuple(part for part in parts if _is_there(part))))
     end = ComparedPart("end", _end(first), _end(second))
     return [*compared, ComparedTurn(0, (end,))]
+
+
+def _turns_from_fork(first: Run, second: Run) -> Sequence[RunTurn]:
+    """The turns of a run; without those before the fork if the second run is its fork."""
+    parent = second.parent
+    if parent is None or parent.run != first.id:
+        return first.turns
+    return [turn for turn in first.turns if turn.number >= parent.turn]
+
+
+def _parts_of(left: RunTurn | None, right: RunTurn | None) -> tuple[str, ...]:
+    """The parts to compare: a turn whose reply was given, as in a fork, has no request."""
+    given = any(turn is not None and turn.request is None for turn in (left, right))
+    return ("decision", "calls") if given else ("request", "reply", "decision", "calls")
 
 
 def _is_there(part: ComparedPart) -> bool:

@@ -1,10 +1,18 @@
 """Every block of the pages runs, in order, and prints the output on the page.
 
 A `python` block is executed. An `output` block directly behind it is compared with the printed
-text, character by character.
+text, character by character. A `python` block that begins with a file name as a comment is also
+written to that file, in a folder of the page.
+
+A `shell-session` block is a transcript. Its commands begin with `$ `, run in the folder of the page,
+and print the rest of the block; `…` is any text. In a chat, lines that begin with `> ` are the
+input. The notice of the offline model is omitted.
 """
 
+import os
 import re
+import subprocess
+import sys
 from collections import Counter
 from contextlib import redirect_stdout
 from io import StringIO
@@ -30,6 +38,8 @@ run_python = PythonEvaluator()
 
 def run_and_keep_output(example: Example) -> None:
     """Run a block, and store its output for the next block."""
+    if named := re.match(r"# (\w+\.py)\n", example.parsed):
+        (example.namespace["the folder"] / named[1]).write_text(example.parsed, encoding="utf-8")
     printed = StringIO()
     with redirect_stdout(printed):
         run_python(example)
@@ -41,18 +51,59 @@ def compare_output(example: Example) -> None:
     assert example.namespace.pop("printed").strip() == str(example.parsed).strip()
 
 
-def examples(page: Path) -> list[Example]:
-    """Return the blocks of a page, in order."""
+def compare_transcript(example: Example) -> None:
+    """Run the commands of a transcript, and compare what they print."""
+    for each in re.split(r"^\$ ", str(example.parsed), flags=re.MULTILINE)[1:]:
+        command, _, shown = each.partition("\n")
+        printed = run_command(command, shown, example.namespace["the folder"])
+        shown = re.sub(r"^> .*\n?", "> ", shown, flags=re.MULTILINE)  # a pipe has no echo
+        pattern = re.escape(shown.strip()).replace("…", ".*")
+        assert re.fullmatch(pattern, printed, re.DOTALL), f"$ {command}\n{printed}"
+
+
+def run_command(command: str, shown: str, folder: Path) -> str:
+    """Run a command in the folder of a page, and return what it prints."""
+    environment = {
+        "PATH": f"{folder / '.bin'}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "PYTHONUNBUFFERED": "1",  # stdout and stderr in the order of a terminal
+        "PYTHONUTF8": "1",
+        "HOME": str(folder),
+    }
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=folder,
+        env=environment,
+        input="".join(re.findall(r"^> (.*\n?)", shown, re.MULTILINE)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+        timeout=60,
+    )
+    printed = re.sub(r"^NOTICE: .*\n", "", done.stdout, flags=re.MULTILINE)
+    return re.sub(r" +$", "", printed, flags=re.MULTILINE).strip()
+
+
+def examples(page: Path, folder: Path) -> list[Example]:
+    """Return the blocks of a page, in order; `folder` is for its files and commands."""
+    command = folder / ".bin" / "llm-stages"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m stage3_tools "$@"\n')
+    command.chmod(0o755)
     parsers = [
+        CodeBlockParser("shell-session", compare_transcript),
         CodeBlockParser("python", run_and_keep_output),
         CodeBlockParser("output", compare_output),
     ]
-    return list(Sybil(parsers).parse(page).examples())
+    document = Sybil(parsers).parse(page)
+    document.namespace["the folder"] = folder
+    return list(document.examples())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_block_of_a_page_runs_and_prints_its_output(page):
-    for example in examples(page):
+def test_every_block_of_a_page_runs_and_prints_its_output(page, tmp_path):
+    for example in examples(page, tmp_path):
         try:
             example.evaluate()
         except Exception:
@@ -62,10 +113,18 @@ def test_every_block_of_a_page_runs_and_prints_its_output(page):
 def test_a_wrong_block_and_a_wrong_output_are_found(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("```python\nprint(1)\n```\n\n```output\n2\n```\n")
-    _, output = blocks = examples(page)
+    _, output = blocks = examples(page, tmp_path)
     blocks[0].evaluate()
     with pytest.raises(AssertionError):
         output.evaluate()
+
+
+def test_a_wrong_transcript_is_found(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```shell-session\n$ echo 1\n1\n$ echo 12\n1…\n$ echo 2\n1\n```\n")
+    [block] = examples(page, tmp_path)
+    with pytest.raises(AssertionError, match="echo 2"):
+        block.evaluate()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

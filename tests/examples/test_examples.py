@@ -102,6 +102,18 @@ def test_show_messages_prints_the_messages_of_each_request():
     assert "  [user]\n    [Tool result for get_weather]\n" in printed
 
 
+def test_the_run_file_of_the_main_example_can_be_replayed_and_shown(tmp_path, capsys):
+    path = tmp_path / "run.jsonl"
+    done = run("basic_usage.py", "--trace", str(path))
+    assert done.stdout == run("basic_usage.py").stdout
+    assert main(["replay", str(path)]) == 0
+    assert main(["inspect", str(path)]) == 0
+    replayed, page = capsys.readouterr().out.splitlines()
+    assert replayed.endswith(": identical.")
+    assert page == f"Wrote {tmp_path / 'run.html'}. Open it in a browser."
+    assert "What is the weather in Shanghai?" in (tmp_path / "run.html").read_text()
+
+
 def test_the_offline_model_over_tcp_prints_the_same_transcript_except_for_the_host():
     server = make_server("127.0.0.1", 0)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -215,7 +227,7 @@ def test_colors_are_omitted_where_they_are_unwanted(environment):
     assert plain == (TRANSCRIPTS / "basic_usage.txt").read_text()
 
 
-TRACED = ["basic_usage.py", "folder_agent.py", *sorted(p.name for p in EXAMPLES.glob("stage3*.py"))]
+TRACED = ["folder_agent.py", *sorted(p.name for p in EXAMPLES.glob("stage3*.py"))]
 TRACED.remove("stage3_resume.py")  # its runs are in processes of their own, which it kills
 TRACED += [f"programs/{name}.py" for name in ("question", "step_by_step", "typed_answer")]
 

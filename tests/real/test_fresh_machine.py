@@ -16,7 +16,15 @@ ROOT = Path(__file__).parents[2]
 def fresh(tmp_path):
     """A copy of the project without generated files."""
     made = shutil.ignore_patterns(
-        ".venv", ".bench", ".git", "__pycache__", ".*_cache", ".hypothesis", "*.egg-info"
+        ".venv",
+        ".bench",
+        ".git",
+        "__pycache__",
+        ".*_cache",
+        ".hypothesis",
+        "*.egg-info",
+        "run.jsonl",
+        "run.html",
     )
     return shutil.copytree(ROOT, tmp_path / "project", ignore=made)
 
@@ -38,10 +46,13 @@ def test_make_demo_installs_everything_once(fresh):
         pytest.skip("no package index can be reached from here")
     assert first.returncode == 0, first.stderr
     assert "Tool rounds executed: 1" in first.stdout
+    assert f"Wrote {fresh / 'run.html'}. Open it in a browser." in first.stdout
+    assert "What is the weather in Shanghai?" in (fresh / "run.html").read_text()
     assert "Installing" in first.stdout
     stamp = (fresh / ".venv" / ".demo").stat().st_mtime_ns
     second = make("demo", fresh)
     assert "Installing" not in second.stdout
+    assert (fresh / "run.jsonl").read_text().count('"type":"run"') == 1  # not the first one
     assert (fresh / ".venv" / ".demo").stat().st_mtime_ns == stamp
 
 
@@ -53,9 +64,14 @@ def test_make_without_a_target_lists_the_targets(fresh):
         "demo",
         "test",
         "check",
+        "grade",
+        "course",
+        "mutants",
         "format",
         "reference",
         "test-real",
+        "grade-peers",
+        "try-model",
         "bench",
         "bench-peers",
         "bench-rooms",

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from stage0_gateway import Gateway, Message, ScriptedModel, ToolCall
-from stage3_tools import NativeDialect, RunFile, ask, tool
+from stage3_tools import NativeDialect, RunFile, ToolRegistry, ask, read_run, tool
+from stage3_tools.trace.fork import Fork, fork_run
 from stage3_tools.trace.page.html import write_page
 from stage3_tools.trace.page.server import make_server
 
@@ -225,6 +226,24 @@ async def test_a_turn_shows_what_was_added_and_where_the_json_was_repaired(brows
     browser.execute_script("location.hash = '#turn-1'")
     assert text(browser, "mark.repair") == ","
     assert text(browser, "mark.found").startswith('{"tool": "get_weather"')
+
+
+async def test_a_fork_begins_with_the_calls_of_the_edited_reply(browser, opened):
+    async def fork(path: Path) -> Path:
+        await five_turns(path)
+        source, target = read_run(path), path.with_name("fork.jsonl")
+        replies = ScriptedModel(['{"tool": null, "reply": "9 degrees."}'])
+        change = Fork(turn=1, reply=decision("Oslo"), tools=ToolRegistry(get_weather))
+        async with Gateway("openai:any", transport=replies) as gateway:
+            await fork_run(source, gateway.chat, change, path, target)
+        return target
+
+    await opened(fork)
+    assert text(browser, "#turn h2") == "Calls of an earlier reply"
+    assert text(browser, "#turns a").strip().startswith("Turn –get_weather")
+    assert browser.execute_script("return document.querySelectorAll('#turns .bad').length") == 0
+    assert "22 degrees in Oslo" in text(browser, "#calls")
+    assert problems(browser) == []
 
 
 async def test_the_page_without_its_data_has_at_most_150_kb(opened):

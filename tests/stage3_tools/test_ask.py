@@ -24,7 +24,7 @@ from stage3_tools import (
     run_tool_loop,
     tool,
 )
-from stage3_tools.options import AskKeywords, LoopKeywords
+from stage3_tools.run.keywords import AskKeywords, LoopKeywords
 
 
 def get_weather(city: str) -> dict[str, object]:

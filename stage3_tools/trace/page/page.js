@@ -116,12 +116,12 @@ function difference(index) {
 }
 
 function summary(turn) {
-  if (!turn.reply) return turn.failed || "no reply yet";
+  if (turn.number && !turn.reply) return turn.failed || "no reply yet";
   if (turn.calls.length) return turn.calls.map((call) => call.name).join(", ");
   return { reply: "final reply", feedback: "invalid reply, feedback", stopped: "stopped by the provider" }[turn.decision?.kind] || "reply";
 }
 
-const isBad = (turn) => !turn.reply || turn.decision?.kind === "feedback" || turn.calls.some((call) => call.is_error);
+const isBad = (turn) => (turn.number && !turn.reply) || turn.decision?.kind === "feedback" || turn.calls.some((call) => call.is_error);
 
 // ---- the list of turns
 
@@ -207,7 +207,7 @@ function turnParts(index) {
   });
   const links = element("nav", { class: "sections", "aria-label": "Parts of this turn" }, ...SECTIONS.map(([id, title], at) =>
     element("a", { href: `#turn-${index + 1}-${id}` }, element("kbd", {}, String(at + 1)), " ", title)));
-  const title = turn.number === 0 ? "Open calls of an earlier run" : `Turn ${turn.number}`;
+  const title = turn.number === 0 ? "Calls of an earlier reply" : `Turn ${turn.number}`;
   return [element("header", {}, element("h2", {}, title), element("span", { class: "facts" }, `${summary(turn)} · ${seconds(turn.seconds)}`)),
     links, ...parts, last ? ending_(runOf(turn)) : null].filter(Boolean);
 }
@@ -277,7 +277,7 @@ function differencePart(turn, index) {
 
 function replyPart(turn) {
   const reply = turn.reply;
-  if (!reply) return [turn.failed ? "failed" : "missing", element("p", { class: "note" }, turn.failed || "The file ends before the reply.")];
+  if (!reply) return [turn.failed ? "failed" : "missing", element("p", { class: "note" }, turn.failed || (turn.number ? "The file ends before the reply." : "The reply was given, or belongs to an earlier run."))];
   const decision = turn.decision || {}, marks = (decision.repairs || []).map((each) =>
     [each.start, each.end, "repair", `repair: ${each.name}`]);
   const note = [`finish reason ${reply.finish_reason}`, reply.model, reply.request_id].filter(Boolean).join(" · ");
