@@ -7,7 +7,7 @@ from dataclasses import asdict
 from stage0_gateway import Gateway
 from stage3_tools.cli.ask import as_json
 from stage3_tools.cli.live import approver
-from stage3_tools.cli.terminal import Terminal
+from stage3_tools.cli.terminal import Terminal, counted
 from stage3_tools.cli.tool_file import load_tools
 from stage3_tools.result import ToolLoopResult
 from stage3_tools.trace.compare import compare_runs
@@ -23,6 +23,8 @@ def run(options: argparse.Namespace, terminal: Terminal) -> int:
         return _fork(options, terminal)
     differences: list[Difference] = []
     runs = read_runs(options.file)
+    if not runs:
+        raise ValueError(f"{options.file} contains no run.")
     for each in runs:
         differences += asyncio.run(replay(each))
     if terminal.as_json:
@@ -31,8 +33,8 @@ def run(options: argparse.Namespace, terminal: Terminal) -> int:
         for difference in differences:
             terminal.text(str(difference), "red")
         turns = sum(len(each.turns) for each in runs)
-        result = f"{len(differences)} differences" if differences else "identical"
-        terminal.text(f"{len(runs)} runs, {turns} turns: {result}.")
+        result = counted(len(differences), "difference") if differences else "identical"
+        terminal.text(f"{counted(len(runs), 'run')}, {counted(turns, 'turn')}: {result}.")
     return 1 if differences else 0
 
 

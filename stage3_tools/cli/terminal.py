@@ -112,3 +112,8 @@ def _visible(character: str) -> str:
     if character == "\u200d":
         return character
     return character.encode("unicode_escape").decode()
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun: "1 run", "2 runs"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

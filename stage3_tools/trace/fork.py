@@ -7,7 +7,6 @@ Without tools of its own, a fork runs no tool: a call that the recorded run also
 recorded result, and any other call an error.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +26,7 @@ from stage3_tools.tool import Tool
 from stage3_tools.trace.replay import recorded_options
 from stage3_tools.trace.run_file import RunFile
 from stage3_tools.trace.values import Run, RunParent, RunTool, RunTurn
+from stage3_tools.variables.long_values import json_value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +124,7 @@ def _recorded_tool(tool: RunTool, run: Run) -> Tool:
 
     def execute(arguments: dict[str, Any]) -> Any:
         for call in run.calls:
-            if call.name == tool.name and call.result and _parsed(call.arguments) == arguments:
+            if call.name == tool.name and call.result and json_value(call.arguments) == arguments:
                 content = call.result.message.content
                 if call.result.is_error:
                     raise ToolError("execution", call.result.message.text)
@@ -136,10 +136,3 @@ def _recorded_tool(tool: RunTool, run: Run) -> Tool:
         )
 
     return Tool(tool.name, tool.description, tool.parameters or None, execute, effect="read")
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None
