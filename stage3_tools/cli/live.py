@@ -23,6 +23,7 @@ from stage3_tools.events import (
 from stage3_tools.execution.approval import Always, ApprovalRequest, Approve, Edit, Reject, Verdict
 
 _LONG = 200
+_QUESTION = "Run it? [y]es, [n]o, [a]lways, [e]dit: "
 
 
 class LiveOutput:
@@ -114,29 +115,41 @@ def approver(terminal: Terminal, *, ask_all: bool) -> Any:
         is_asked = request.needs_approval or (ask_all and request.effect != "read")
         if request.result is not None or not is_asked:
             return Approve()
-        terminal.note(f"{request.tool} {json.dumps(request.arguments, indent=2)}", "bold")
-        return _verdict(request)
+        arguments = json.dumps(request.arguments, indent=2, ensure_ascii=False)
+        return _verdict(f"{request.tool} {arguments}\n{_QUESTION}", terminal)
 
     return approve
 
 
-def _verdict(request: ApprovalRequest) -> Verdict:
+def _verdict(question: str, terminal: Terminal) -> Verdict:
     while True:
         try:
             with interruptible():
-                answer = input("Run it? [y]es, [n]o, [a]lways, [e]dit: ").strip().lower()[:1]
+                answer = terminal.ask(question).strip().lower()[:1]
                 if answer == "y":
                     return Approve()
                 if answer == "a":
                     return Always()
                 if answer == "n":
-                    return Reject(input("Reason for the model: ").strip())
-                if answer == "e":
-                    return Edit(json.loads(input("Arguments as JSON: ")))
-        except ValueError as error:
-            print(f"The arguments are not JSON: {error}")
+                    return Reject(terminal.ask("Reason for the model: ").strip())
+                arguments = _arguments(terminal) if answer == "e" else None
         except EOFError:
             return Reject("Nobody can approve the call.")
+        if arguments is not None:
+            return Edit(arguments)
+
+
+def _arguments(terminal: Terminal) -> dict[str, Any] | None:
+    """Ask for other arguments; return None if the answer is not a JSON object."""
+    try:
+        value = json.loads(terminal.ask("Arguments as JSON: "))
+    except ValueError as error:
+        terminal.error(f"The arguments are not JSON: {error}")
+        return None
+    if not isinstance(value, dict):
+        terminal.error('The arguments must be an object, such as {"path": "a.txt"}.')
+        return None
+    return value
 
 
 @contextmanager

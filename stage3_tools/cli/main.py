@@ -33,7 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ToolFileError, ConfigurationError) as error:
         terminal.error(str(error))
         return 2
-    except (GatewayError, ContextError, ValueError, OSError) as error:
+    except OSError as error:
+        terminal.error(f"{error.filename}: {error.strerror}." if error.filename else str(error))
+        return 1
+    except (GatewayError, ContextError, ValueError) as error:
         terminal.error(str(error))
         return 1
     except KeyboardInterrupt:

@@ -16,11 +16,16 @@ from stage3_tools.trace.page.comparison import render_comparison
 from stage3_tools.trace.reader import read_run, read_runs
 from stage3_tools.trace.replay import Difference, replay
 
+_CHANGES = ("edit", "message", "tools", "model", "output")
+
 
 def run(options: argparse.Namespace, terminal: Terminal) -> int:
     """Replay all runs of a file; return 1 if anything differs. With --from, continue the newest."""
     if options.from_turn is not None:
         return _fork(options, terminal)
+    if given := [name for name in _CHANGES if getattr(options, name) is not None]:
+        terminal.error(f"--{given[0]} changes a run; name the turn as well: --from 1.")
+        return 2
     differences: list[Difference] = []
     runs = read_runs(options.file)
     if not runs:
@@ -40,7 +45,7 @@ def run(options: argparse.Namespace, terminal: Terminal) -> int:
 
 def _fork(options: argparse.Namespace, terminal: Terminal) -> int:
     source = read_run(options.file)
-    reply = options.edit.read_text(encoding="utf-8") if options.edit else None
+    reply = options.edit.read_text(encoding="utf-8").removesuffix("\n") if options.edit else None
     target = options.output or options.file.with_name(
         f"{options.file.stem}-from-{options.from_turn}.jsonl"
     )

@@ -58,6 +58,17 @@ class Terminal:
         else:
             self._errors.print(f"Error: {printable(text)}", style="red", markup=False)
 
+    def ask(self, question: str) -> str:
+        """Return the answer to a question; stdout contains the question only if it is a terminal.
+
+        Raises:
+            EOFError: There is no answer.
+        """
+        if sys.stdout.isatty():
+            return input(printable(question))
+        print(printable(question), file=sys.stderr, flush=True)
+        return input()
+
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """Print a table."""
         texts = [[printable(str(cell)) for cell in row] for row in rows]

@@ -125,10 +125,11 @@ def _recorded_tool(tool: RunTool, run: Run) -> Tool:
     def execute(arguments: dict[str, Any]) -> Any:
         for call in run.calls:
             if call.name == tool.name and call.result and json_value(call.arguments) == arguments:
-                content = call.result.message.content
-                if call.result.is_error:
-                    raise ToolError("execution", call.result.message.text)
-                return content
+                message, kind = call.result.message, call.result.error_kind
+                if message.is_error:
+                    prefix = f"Error ({kind}): "
+                    raise ToolError("execution", message.text.removeprefix(prefix), max_retries=0)
+                return message.content
         raise ToolError(
             "not_found",
             "No tool is run here, and the recorded run has no result for these arguments.",
