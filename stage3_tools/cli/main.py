@@ -140,6 +140,7 @@ def _add_run_files(commands: Any) -> None:
     parser.add_argument("first", type=Path, help="a run file")
     parser.add_argument("second", type=Path, help="another one")
     parser.add_argument("-o", "--output", type=Path, help="an HTML page, side by side")
+    _add_json(parser)
     parser = _add_command(commands, "export", "export", "Convert a run for another program.")
     parser.add_argument("file", type=Path, help="a run file")
     parser.add_argument("--to", choices=("atif", "otel"), required=True, help="the format")

@@ -10,7 +10,7 @@ from stage3_tools.cli.live import approver
 from stage3_tools.cli.terminal import Terminal, counted
 from stage3_tools.cli.tool_file import load_tools
 from stage3_tools.result import ToolLoopResult
-from stage3_tools.trace.compare import compare_runs
+from stage3_tools.trace.compare import ComparedPart, ComparedTurn, compare_runs
 from stage3_tools.trace.fork import Fork, fork_run
 from stage3_tools.trace.page.comparison import render_comparison
 from stage3_tools.trace.reader import read_run, read_runs
@@ -76,18 +76,32 @@ def _fork(options: argparse.Namespace, terminal: Terminal) -> int:
 def diff(options: argparse.Namespace, terminal: Terminal) -> int:
     """Compare the newest runs of two files; return 1 if they differ."""
     turns = compare_runs(read_run(options.first), read_run(options.second))
+    found = [(turn, part) for turn in turns for part in turn.parts if not part.is_equal]
     if options.output is not None:
         page = render_comparison(turns, options.first.name, options.second.name)
         options.output.write_text(page, encoding="utf-8")
         terminal.note(f"Wrote {options.output}.")
-    for turn in () if options.output else turns:
-        for part in turn.parts:
-            if not part.is_equal:
-                title = f"turn {turn.number}, {part.name}" if turn.number else "ending"
-                terminal.text(f"{title}:", "bold")
-                for line in part.lines():
-                    terminal.text(f"  {line}", {"-": "red", "+": "green"}.get(line[:1], ""))
-    different = sum(not turn.is_equal for turn in turns)
-    if not options.output:
-        terminal.text(f"{different} of {len(turns)} parts differ." if different else "identical.")
-    return 1 if different else 0
+    if terminal.as_json:
+        terminal.json(
+            [
+                {"turn": turn.number, "part": part.name, "first": part.first, "second": part.second}
+                for turn, part in found
+            ]
+        )
+    elif options.output is None:
+        _print_comparison(turns, found, terminal)
+    return 1 if found else 0
+
+
+def _print_comparison(
+    turns: list[ComparedTurn], found: list[tuple[ComparedTurn, ComparedPart]], terminal: Terminal
+) -> None:
+    for turn, part in found:
+        title = f"turn {turn.number}, {part.name}" if turn.number else "ending"
+        terminal.text(f"{title}:", "bold")
+        for line in part.lines():
+            terminal.text(f"  {line}", {"-": "red", "+": "green"}.get(line[:1], ""))
+    *others, end = turns
+    different = sum(not turn.is_equal for turn in others)
+    result = f"{different} of {counted(len(others), 'turn')} differ" if found else "identical"
+    terminal.text(f"{result}{'' if end.is_equal else ', and the ending'}.")
