@@ -31,7 +31,7 @@ from stage3_tools.variables.long_values import json_value
 
 @dataclass(frozen=True, kw_only=True)
 class Fork:
-    """What a fork changes.
+    """The changes of a fork.
 
     Attributes:
         turn: The number of the turn from which the run continues.

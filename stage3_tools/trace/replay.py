@@ -4,10 +4,9 @@
     read       the recorded reply is interpreted            compared with the recorded decision
     act        calls are looked up, validated and approved  compared with the recorded results
 
-No tool is run and no model is asked: a call whose tool ran receives its recorded result. What the
-program did from outside is taken from the file: the messages that the window selected, messages
-that were pushed, verdicts of approvers, and edits by `before_send`. Used by the command and by
-tests.
+No tool is run and no model is asked: a call whose tool ran receives its recorded result. The file
+also replaces the functions of the program: the window's selection, pushed messages, verdicts of
+approvers, and edits by `before_send`. Used by the command and by tests.
 """
 
 import json
@@ -431,7 +430,7 @@ def _tool(tool: RunTool, source: _Replay) -> Tool:
 
 
 def _waited(call: RunCall) -> bool:
-    """Whether a call waited for approval, or was rejected because nobody could approve it."""
+    """Whether a call waited for approval, or was rejected without an approver."""
     is_rejected = call.result is not None and call.result.status == "rejected"
     return any(each.verdict == "pending" for each in call.approvals) or is_rejected
 

@@ -31,7 +31,7 @@ def page_data(runs: Sequence[Run], file: str, problems: Sequence[str] = ()) -> d
     Args:
         runs: The runs of the file.
         file: The name of the file.
-        problems: What is missing in the file, as sentences.
+        problems: The missing parts of the file, as sentences.
     """
     return _View().data(runs, file, problems)
 
