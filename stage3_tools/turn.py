@@ -34,7 +34,7 @@ from stage3_tools.run.state import ProviderStop, RunState, Turn
 
 _SETTINGS = ("temperature", "max_tokens", "reasoning", "model")
 _FAILED = "Your reply ended with the error {raw}, so nothing in it was used. Answer again."
-_EMPTY = "Your reply was empty. Answer the user."
+EMPTY = "Your reply was empty. Answer the user."
 
 
 async def run_turn(run: RunState, *, last: bool = False) -> Turn:
@@ -254,8 +254,8 @@ async def act(run: RunState, turn: Turn, skip_reason: str = "") -> None:
             await _append_reply(run, turn, message)
             await run.notify(DecisionMade, text=text, reply=final.text, repairs=repairs)
         case FinalReply():
-            await _append_reply(run, turn, feedback_message(_EMPTY))
-            await run.notify(FeedbackGiven, text=text, feedback=_EMPTY)
+            await _append_reply(run, turn, feedback_message(EMPTY))
+            await run.notify(FeedbackGiven, text=text, feedback=EMPTY)
         case InvalidReply(message, feedback, issues):
             reply = [message] if message.text else []  # servers reject empty messages
             await _append_reply(run, turn, *reply, feedback_message(feedback))

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import os
+import re
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -16,7 +17,16 @@ EXTRAS = {
     "prices": ("genai-prices",),
     "cli": ("rich",),
 }
-VARIABLES = ("LLM_MODEL", "LLM_BASE_URL", "LLM_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+VARIABLES = (
+    "LLM_MODEL",
+    "LLM_BASE_URL",
+    "LLM_API_KEY",
+    "OPENAI_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "GEMINI_API_KEY",
+)
+
+_CREDENTIALS = re.compile(r"//[^/?#]*@")
 
 _CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 _TOOL = ToolSpec("get_weather", "Get the weather in a city.", _CITY)
@@ -43,8 +53,9 @@ def configuration() -> Iterator[tuple[str, str]]:
         yield f"extra [{extra}]", fix if missing else "installed"
     for name in VARIABLES:
         value = os.environ.get(name)
-        shown = "set" if value and name.endswith("KEY") else value
-        yield name, shown or "not set"
+        if value and name.endswith("KEY"):
+            value = "set"
+        yield name, _CREDENTIALS.sub("//[hidden]@", value) if value else "not set"
 
 
 async def model_checks(model: str | None) -> tuple[bool, list[tuple[str, str]]]:

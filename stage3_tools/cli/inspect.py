@@ -13,6 +13,9 @@ def run(options: argparse.Namespace, terminal: Terminal) -> int:
     if options.serve:
         return _serve(options, terminal)
     page: Path = options.output or options.file.with_suffix(".html")
+    if page.resolve() == options.file.resolve():
+        terminal.error(f"The page would replace {options.file}. Select another file with -o.")
+        return 2
     write_page(options.file, page)
     if terminal.as_json:
         terminal.json({"page": str(page)})

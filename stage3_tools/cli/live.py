@@ -93,7 +93,7 @@ class LiveOutput:
 
 
 def reply_in(text: str) -> str:
-    """Return the reply in the incomplete JSON of a decision; "" if there is none yet."""
+    """Return the reply in the incomplete JSON of a decision; "" if it has not begun."""
     try:
         value = parse_partial(text).value
     except OutputError:

@@ -8,7 +8,6 @@ import argparse
 import json
 import re
 from collections.abc import Iterable, Iterator
-from difflib import SequenceMatcher
 from typing import Any
 
 from stage1_context import ApproximateCounter
@@ -20,8 +19,17 @@ from stage3_tools.tool import Tool
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 """Names that OpenAI, Anthropic and Gemini accept."""
 
-_SIMILAR = 0.85
-_MANY = 30
+_PARAMETER = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+"""Names of parameters that Anthropic accepts."""
+
+_REJECTED = {
+    "oneOf": "OpenAI and Anthropic reject",
+    "anyOf": "OpenAI and Anthropic reject",
+    "allOf": "OpenAI and Anthropic reject",
+    "enum": "OpenAI rejects",
+    "not": "OpenAI rejects",
+}
+"""Keywords that a schema must not have at its root."""
 
 
 def list_tools(options: argparse.Namespace, terminal: Terminal) -> int:
@@ -72,38 +80,37 @@ def problems_of(registry: ToolRegistry) -> Iterator[tuple[str, str]]:
                 yield tool.name, f"The name is easily confused with {other.name!r}."
             if tool.description and tool.description == other.description:
                 yield tool.name, f"The description is the same as that of {other.name!r}."
-    if len(tools) > _MANY:
-        yield "(all)", f"{len(tools)} tools: models choose worse among more than {_MANY}."
 
 
 def _text_problems(tool: Tool) -> Iterator[str]:
     if not _NAME.fullmatch(tool.name):
-        yield "Providers accept only names of 1 to 64 letters, digits, _ and -."
+        yield (
+            "The name is sent in another form: providers accept 1 to 64 letters, digits, _ and -, "
+            "and no digit at the beginning."
+        )
     if not tool.description.strip():
         yield "The description is missing: the model must guess what the tool does."
-    elif len(tool.description) > 1024:
-        yield "The description is longer than 1,024 characters, which OpenAI rejects."
 
 
 def _schema_problems(schema: Any, at: str = "", *, is_root: bool = True) -> Iterable[str]:
     if not isinstance(schema, dict):
         return
     if is_root:
-        for keyword in {"oneOf", "anyOf", "allOf", "enum", "not"} & schema.keys():
-            yield f"{keyword} at the root of the schema: OpenAI and Anthropic reject it."
+        for keyword in _REJECTED.keys() & schema.keys():
+            yield f"{_REJECTED[keyword]} {keyword} at the root of the schema."
     elif "description" not in schema and "$ref" not in schema:
         yield f"The parameter {at} has no description."
     if "$ref" in schema and not str(schema["$ref"]).startswith("#"):
         yield f"The reference {schema['$ref']!r} is outside of the schema."
     if schema.get("type") == "array" and "items" not in schema:
-        yield f"The array {at or 'root'} has no items: Gemini rejects it."
-    if isinstance(schema.get("type"), list):
-        yield f"The type of {at or 'root'} is a list: Gemini accepts only one type and null."
+        yield f"The array {at or 'root'} has no items: OpenAI rejects it."
     for name, each in schema.get("properties", {}).items():
+        if not _PARAMETER.fullmatch(name):
+            yield f"Anthropic accepts 1 to 64 letters, digits, _, . and - as a name, not {name!r}."
         yield from _schema_problems(each, f"{at}/{name}", is_root=False)
 
 
 def _alike(name: str, other: str) -> bool:
-    """Whether two names differ by a few characters, or only by case and separators."""
-    first, second = (re.sub(r"[_-]", "", each).lower() for each in (name, other))
-    return first == second or SequenceMatcher(None, first, second).ratio() >= _SIMILAR
+    """Whether two names differ only by case, separators and the plural."""
+    first, second = (re.sub(r"[_.-]", "", each).lower().rstrip("s") for each in (name, other))
+    return first == second

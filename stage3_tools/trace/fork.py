@@ -7,7 +7,6 @@ Without tools of its own, a fork runs no tool: a call that the recorded run also
 recorded result, and any other call an error.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,11 +26,12 @@ from stage3_tools.tool import Tool
 from stage3_tools.trace.replay import recorded_options
 from stage3_tools.trace.run_file import RunFile
 from stage3_tools.trace.values import Run, RunParent, RunTool, RunTurn
+from stage3_tools.variables.long_values import json_value
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fork:
-    """What a fork changes.
+    """The changes of a fork.
 
     Attributes:
         turn: The number of the turn from which the run continues.
@@ -124,11 +124,12 @@ def _recorded_tool(tool: RunTool, run: Run) -> Tool:
 
     def execute(arguments: dict[str, Any]) -> Any:
         for call in run.calls:
-            if call.name == tool.name and call.result and _parsed(call.arguments) == arguments:
-                content = call.result.message.content
-                if call.result.is_error:
-                    raise ToolError("execution", call.result.message.text)
-                return content
+            if call.name == tool.name and call.result and json_value(call.arguments) == arguments:
+                message, kind = call.result.message, call.result.error_kind
+                if message.is_error:
+                    prefix = f"Error ({kind}): "
+                    raise ToolError("execution", message.text.removeprefix(prefix), max_retries=0)
+                return message.content
         raise ToolError(
             "not_found",
             "No tool is run here, and the recorded run has no result for these arguments.",
@@ -136,10 +137,3 @@ def _recorded_tool(tool: RunTool, run: Run) -> Tool:
         )
 
     return Tool(tool.name, tool.description, tool.parameters or None, execute, effect="read")
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None

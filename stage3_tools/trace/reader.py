@@ -225,7 +225,7 @@ class _Reader:
             dialect=run.dialect,
             stored=tuple(self._messages[each] for each in run.stored),
             dropped=tuple(
-                DroppedMessage(self._messages[hash], reason)
+                DroppedMessage(self._messages[hash], reason, hash)
                 for hash, reason in fields.get("dropped", ())
             ),
         )

@@ -4,10 +4,9 @@
     read       the recorded reply is interpreted            compared with the recorded decision
     act        calls are looked up, validated and approved  compared with the recorded results
 
-No tool is run and no model is asked: a call whose tool ran receives its recorded result. What the
-program did from outside is taken from the file: the messages that the window selected, messages
-that were pushed, verdicts of approvers, and edits by `before_send`. Used by the command and by
-tests.
+No tool is run and no model is asked: a call whose tool ran receives its recorded result. The file
+also replaces the functions of the program: the window's selection, pushed messages, verdicts of
+approvers, and edits by `before_send`. Used by the command and by tests.
 """
 
 import json
@@ -19,7 +18,7 @@ from stage0_gateway import ChatResponse, Message, Usage
 from stage1_context import MemoryStore, MessageRecord, Transcript
 from stage3_tools.dialects.native import NativeDialect
 from stage3_tools.dialects.prompt import PromptDialect
-from stage3_tools.dialects.protocol import Dialect
+from stage3_tools.dialects.protocol import Dialect, FinalReply, InvalidReply
 from stage3_tools.errors import ToolError
 from stage3_tools.events import DecisionMade, FeedbackGiven, LoopEvent
 from stage3_tools.execution.approval import (
@@ -35,15 +34,29 @@ from stage3_tools.execution.approval import (
 from stage3_tools.options import RunLimits, ToolLoopDeps, ToolLoopOptions
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolResult
-from stage3_tools.run.state import RunState
+from stage3_tools.run.state import RunState, Turn
 from stage3_tools.run.stop_policy import Ending, StopPolicy
 from stage3_tools.tool import Tool
-from stage3_tools.trace.values import Run, RunCall, RunReply, RunTool, RunTurn
-from stage3_tools.turn import act, read, request
+from stage3_tools.trace.values import (
+    Run,
+    RunCall,
+    RunDecision,
+    RunReply,
+    RunRequest,
+    RunResult,
+    RunTool,
+    RunTurn,
+)
+from stage3_tools.turn import EMPTY, act, read, request
+from stage3_tools.variables.long_values import json_value
 
-_PLAIN = ("max_parse_retries", "temperature", "max_tokens", "model")
+_SETTINGS = ("temperature", "max_tokens", "reasoning")
+_PLAIN = ("max_parse_retries", "max_parallel_tools", *_SETTINGS)
 _FROM_OUTSIDE = {"aborted", "timeout", "error", "cancelled", "unfinished"}
 """Endings that the program caused, not the replies."""
+
+_STOPS = {"refusal", "pause"}
+"""Finish reasons of replies without a decision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +108,7 @@ class _Replay:
         self.calls = {call.id: call for call in run.calls}
         self.differences: list[Difference] = []
         self.number = 0
-        self.rejected: set[str] = set()  # the ids of calls that `checked` rejected
+        self.rejected: set[str] = set()  # the ids of calls that the program rejected
         self.state = _ReplayState.of(self)
 
     @property
@@ -110,6 +123,9 @@ class _Replay:
                 self._count_earlier_calls(turn)
         state.usage = self._earlier_usage()
         policy = StopPolicy(state)
+        for turn in self.run.turns:
+            if turn.request is None and turn.decision and turn.decision.feedback:
+                ending = policy.after(_invalid_turn(turn.decision))
         for number in range(len(self.turns)):
             self.number = number
             if ending is not None:
@@ -117,25 +133,28 @@ class _Replay:
                     self._differs("end", "status", "another turn", ending.status)
                     break
                 policy = StopPolicy(state)  # a message was pushed after the last turn
-            if self.run.entry == "runner":
-                self._use_recorded_settings()
+            self._use_recorded_settings()
             try:
                 replayed = await request(state, last=policy.last)
-                await read(state, replayed)
-                await act(state, replayed, policy.skip_reason)
             except _NoReply:  # a runner may continue after a failed request
                 continue
+            await read(state, replayed)
+            reply = self.turn.reply
+            if self.turn.decision is None and reply and reply.finish_reason not in _STOPS:
+                continue  # the program did not let a runner use the reply
+            await act(state, replayed, policy.skip_reason)
             ending = policy.after(replayed)
         self._compare_end(ending)
         return self.differences
 
     def _use_recorded_settings(self) -> None:
-        """A runner's settings may change between turns."""
+        """A runner's settings may change between turns; the header has no `model` of a request."""
         recorded = self.turn.request
         assert recorded is not None
-        names = ("temperature", "max_tokens", "model")
-        settings: dict[str, Any] = {name: recorded.options.get(name) for name in names}
-        settings["dialect"] = _dialect(recorded.dialect)
+        settings: dict[str, Any] = {"model": recorded.options.get("model")}
+        if self.run.entry == "runner":
+            settings |= {name: recorded.options.get(name) for name in _SETTINGS}
+            settings["dialect"] = _dialect(recorded.dialect)
         self.state.change_options(replace(self.state.options, **settings))
 
     def _count_earlier_calls(self, turn: RunTurn) -> None:
@@ -199,16 +218,11 @@ class _Replay:
         if call is None or call.result is None:
             return message
         recorded = call.result
-        if not _is_given(call) and not self.is_rejected_by_tool(call):
+        if not _is_given(recorded) and call.id not in self.rejected:
             self.compare("result", call.id, recorded.message.to_dict(), message.to_dict())
         elif recorded.status == "completed" and not recorded.message.text.endswith(result.note):
             self._differs("result", call.id, recorded.message.text, result.note)
         return recorded.message
-
-    def is_rejected_by_tool(self, call: RunCall) -> bool:
-        """Whether arguments that fit the schema were rejected by a function of the program."""
-        result = call.result
-        return result is not None and result.error_kind == "validation" and call.id in self.rejected
 
     def checked(self, tool: RunTool, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return arguments, or reject them as the tool's own `parse` did then.
@@ -218,7 +232,7 @@ class _Replay:
         """
         for call in self.turn.calls:
             edits = [each.arguments for each in call.approvals if each.verdict == "edit"]
-            is_same = arguments in (_json_or_none(call.arguments), *edits)
+            is_same = arguments in (json_value(call.arguments), *edits)
             failed = call.result is not None and call.result.error_kind == "validation"
             if call.name == tool.name and is_same and failed:
                 self.rejected.add(call.id)
@@ -244,6 +258,9 @@ class _Replay:
         call = self.calls.get(request.call_id)
         verdicts = [each for each in (call.approvals if call else ()) if each.about == about]
         if not verdicts:
+            if call and call.result and call.result.is_error and not _is_given(call.result):
+                self.rejected.add(call.id)
+                raise ToolError("rejected", "The approver raised an error.")
             return Approve()
         verdict = verdicts[0]
         made: dict[str, Verdict] = {
@@ -289,10 +306,16 @@ class _ReplayState(RunState):
         message, variable = await super().result_message(result)
         return self.source.compare_result(result, message), variable
 
+    @property
+    def cache_key(self) -> str | None:
+        """The cache key of the recorded request: the session had another id."""
+        recorded: RunRequest = self.source.turn.request
+        return recorded.options.get("cache_key")
+
     async def _expand(self, tool: Tool, arguments: Any) -> str:
         """The arguments with the values that the references had then."""
         for call in self.source.turn.calls:
-            if call.name == tool.name and _json_or_none(call.arguments) == arguments:
+            if call.name == tool.name and json_value(call.arguments) == arguments:
                 if call.result is not None and call.result.error_kind == "validation":
                     self.source.rejected.add(call.id)
                     raise ToolError("validation", "A variable is unknown.")
@@ -407,19 +430,25 @@ def _tool(tool: RunTool, source: _Replay) -> Tool:
 
 
 def _waited(call: RunCall) -> bool:
-    """Whether a call waited for approval, or was rejected because nobody could approve it."""
+    """Whether a call waited for approval, or was rejected without an approver."""
     is_rejected = call.result is not None and call.result.status == "rejected"
     return any(each.verdict == "pending" for each in call.approvals) or is_rejected
 
 
-def _is_given(call: RunCall) -> bool:
-    """Whether the result of a call came from its tool, or from outside of the run."""
-    result = call.result
-    assert result is not None
+def _is_given(result: RunResult) -> bool:
+    """Whether a result came from the tool, or from outside of the run."""
     return bool(result.attempts) or result.cached or result.status in _GIVEN
 
 
 _GIVEN = {"interrupted", "unknown_effect", "result_rejected"}
+
+
+def _invalid_turn(decision: RunDecision) -> Turn:
+    """The first reply of a chain, if it was invalid."""
+    message = Message.assistant(decision.text)
+    is_empty = decision.feedback == EMPTY
+    found = FinalReply(message) if is_empty else InvalidReply(message, decision.feedback or "")
+    return Turn(ToolRegistry(), interpretation=found)
 
 
 def _response(reply: RunReply | None) -> ChatResponse:
@@ -437,10 +466,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, RunTool):
         return value.spec
     return dict(value) if isinstance(value, Mapping) else value
-
-
-def _json_or_none(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None

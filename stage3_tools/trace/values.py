@@ -80,10 +80,17 @@ class RunTool:
 
 @dataclass(frozen=True, slots=True)
 class DroppedMessage:
-    """A message of the conversation that a request leaves out for the first time."""
+    """A message of the conversation that a request leaves out for the first time.
+
+    Attributes:
+        message: The message.
+        reason: Why it was left out.
+        hash: The content hash of the message.
+    """
 
     message: Message
     reason: str
+    hash: str = field(default="", repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

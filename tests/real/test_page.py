@@ -364,3 +364,33 @@ async def test_a_served_page_follows_a_growing_run(browser, tmp_path):
     finally:
         server.shutdown()
         server.server_close()
+
+
+async def test_a_new_turn_is_announced_and_a_part_has_the_focus(browser, opened):
+    await opened(five_turns)
+    pressed(browser, "j")
+    assert text(browser, "#announcement") == "Turn 2, 2 of 5: invalid reply, feedback"
+    pressed(browser, "4")
+    assert browser.execute_script("return document.activeElement.id") == "decision"
+
+
+async def two_runs(path: Path) -> Path:
+    await record(path, [decision("Rome"), '{"tool": null, "reply": "Rome."}'])
+    return await record(path, ['{"tool": null, "reply": "Bye."}'], question="Who are you?")
+
+
+async def test_a_run_is_not_compared_with_another_run_of_the_file(browser, opened):
+    await opened(two_runs, "#turn-3")
+    assert "first request" in text(browser, "#difference h3")
+    assert problems(browser) == []
+
+
+async def test_a_cleared_search_shows_all_turns_again(browser, opened):
+    await opened(five_turns)
+    pressed(browser, "/")
+    pressed(browser, *"no such word")
+    assert "No turn contains" in text(browser, "#problems")
+    pressed(browser, "\ue00c")
+    assert text(browser, "#problems") == ""
+    hidden = "return document.querySelectorAll('#turns li[hidden]').length"
+    assert browser.execute_script(hidden) == 0

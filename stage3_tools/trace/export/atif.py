@@ -4,13 +4,13 @@ The messages of the first request are steps of the system and the user. Each lat
 of the agent, with its calls and their results. A feedback is a step of the user.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from stage0_gateway import Message, ThinkingPart, Usage
 from stage3_tools.trace.values import Run, RunCall, RunReply, RunTurn
+from stage3_tools.variables.long_values import json_value
 
 VERSION = "ATIF-v1.7"
 
@@ -106,10 +106,7 @@ def _turn_steps(run: Run, turn: RunTurn) -> Iterator[dict[str, Any]]:
 
 
 def _call(call: RunCall) -> dict[str, Any]:
-    try:
-        arguments = json.loads(call.arguments)
-    except ValueError:
-        arguments = None
+    arguments = json_value(call.arguments)
     is_object = isinstance(arguments, dict)
     fields: dict[str, Any] = {
         "tool_call_id": call.id,

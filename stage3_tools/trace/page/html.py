@@ -13,6 +13,8 @@ from typing import Any
 from stage3_tools.trace.page.view import page_data
 from stage3_tools.trace.reader import read_runs
 
+NO_RUN = "The file contains no run yet."
+
 
 def write_page(run_file: Path, page: Path) -> None:
     """Write the page of a run file.
@@ -26,9 +28,11 @@ def write_page(run_file: Path, page: Path) -> None:
 
 def file_data(run_file: Path) -> dict[str, Any]:
     """Return the data of a run file, and what is missing in it."""
-    runs = read_runs(run_file)
-    unfinished = bool(runs) and runs[-1].end is None
-    problems = ["The run has not ended, or it was killed."] if unfinished else []
+    runs, problems = read_runs(run_file), []
+    if not runs:
+        problems = [NO_RUN]
+    elif runs[-1].end is None:
+        problems = ["The run has not ended, or it was killed."]
     return page_data(runs, run_file.name, problems)
 
 

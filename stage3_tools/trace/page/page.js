@@ -95,8 +95,11 @@ function rebuild() {
   }
 }
 
+// Whether there is no earlier request of the same run to compare with.
+const isFirst = (index) => requests[index - 1] === undefined || !requests[index - 1].length || data.turns[index - 1].run !== data.turns[index].run;
+
 function difference(index) {
-  const before = index > 0 ? requests[index - 1] : [], now = requests[index];
+  const before = isFirst(index) ? [] : requests[index - 1], now = requests[index];
   const old = new Set(before), current = new Set(now);
   const added = now.filter((each) => !old.has(each));
   const gone = before.filter((each) => !current.has(each));
@@ -193,8 +196,11 @@ function showTurn(index, section = "") {
   const turn = data.turns[selected];
   if (!turn) return $("turn").replaceChildren(element("p", { class: "note" }, "This run has no turn."), ending_());
   $("turn").replaceChildren(...turnParts(selected));
-  if (section) $(section)?.scrollIntoView();
-  else window.scrollTo({ top: 0, behavior: "instant" });
+  $("announcement").textContent = `Turn ${turn.number}, ${selected + 1} of ${data.turns.length}: ${summary(turn)}`;
+  if (section) {
+    $(section)?.focus({ preventScroll: true }); // the next Tab continues here
+    $(section)?.scrollIntoView();
+  } else window.scrollTo({ top: 0, behavior: "instant" });
 }
 
 function turnParts(index) {
@@ -202,7 +208,7 @@ function turnParts(index) {
   const builders = { request: requestPart, difference: differencePart, reply: replyPart, decision: decisionPart, calls: callsPart, numbers: numbersPart };
   const parts = SECTIONS.map(([id, title]) => {
     const [note, ...content] = builders[id](turn, index);
-    return element("section", { class: "part", id: id, "aria-labelledby": `${id}-title` },
+    return element("section", { class: "part", id: id, tabindex: "-1", "aria-labelledby": `${id}-title` },
       element("h3", { id: `${id}-title` }, title, element("small", {}, note)), ...content);
   });
   const links = element("nav", { class: "sections", "aria-label": "Parts of this turn" }, ...SECTIONS.map(([id, title], at) =>
@@ -240,7 +246,7 @@ function requestPart(turn, index) {
       element("tr", {}, element("th", { scope: "row" }, key), element("td", {}, asText(value)))))) : null,
     tools.length ? element("details", {}, element("summary", {}, count(tools.length, "tool")), ...tools.map((tool) =>
       element("div", {}, element("h4", {}, tool.name, " ", tool.effect ? pill(tool.effect, "") : ""), element("p", {}, tool.description || ""), textBox(asText(tool.parameters))))) : null,
-    ...requestMessages(list, index > 0 ? new Set(added) : new Set())];
+    ...requestMessages(list, new Set(isFirst(index) ? [] : added))];
 }
 
 // The messages of a request. Many messages in a row that the previous request also has are folded.
@@ -267,7 +273,8 @@ function requestMessages(list, added) {
 
 function differencePart(turn, index) {
   const { added, dropped, changed } = difference(index);
-  const note = index === 0 ? "first request" : `${added.length} added, ${dropped.length} dropped, ${changed.length} rendered differently`;
+  if (isFirst(index) && !dropped.length) return ["first request", element("p", { class: "note" }, "All messages of the first request are new.")];
+  const note = `${added.length} added, ${dropped.length} dropped, ${changed.length} rendered differently`;
   return [note,
     ...added.map((each) => messageBox(each, "added", "added")),
     ...changed.flatMap(([old, now]) => [messageBox(old, "changed", "before"), messageBox(now, "changed", "rendered differently")]),
@@ -312,7 +319,7 @@ function decisionPart(turn) {
   const kinds = { calls: ["tool calls", "good"], reply: ["final reply", "good"], feedback: ["invalid", "bad"], stopped: ["stopped by the provider", "warn"] };
   const [text, name] = kinds[decision.kind] || [decision.kind, ""];
   return [pill(text, name),
-    decision.candidates !== null && decision.candidates !== undefined ? element("p", {}, `Candidates for JSON in the text: ${decision.candidates}`) : null,
+    decision.candidates || decision.feedback ? element("p", {}, `Candidates for JSON in the text: ${decision.candidates}`) : null,
     decision.repairs?.length ? element("div", {}, element("h4", {}, "Repairs"), element("ul", {}, ...decision.repairs.map((each) => element("li", {}, `${each.name} at character ${each.start}`)))) : null,
     decision.issues?.length ? element("div", {}, element("h4", {}, "Issues"), element("ul", {}, ...decision.issues.map((each) => element("li", { class: "bad" }, each)))) : null,
     decision.feedback ? element("div", {}, element("h4", {}, "Feedback to the model"), textBox(decision.feedback)) : null,
@@ -359,29 +366,30 @@ function showHead() {
   const totals = [["status", run.status || "not ended"], ["turns", number(data.turns.length)], ["calls", number(calls)],
     ["tokens in", number(usage.input_tokens)], ["tokens out", number(usage.output_tokens)], ["cost", dollars(run.cost)], ["time", seconds(run.seconds)]];
   $("totals").replaceChildren(...totals.map(([key, value]) => element("div", {}, element("dt", {}, key), element("dd", {}, value))));
-  $("problems").textContent = (data.problems || []).join(" ");
+  $("problems").textContent = data.problems.join(" ");
 }
 
 // ---- search, keys, links
 
 function textOfTurn(turn, index) {
-  const messages = index === 0 ? requests[index] : difference(index).added;
+  const messages = difference(index).added;
   return [...messages.map((each) => JSON.stringify(data.messages[each])), turn.reply?.text, JSON.stringify(turn.decision),
     ...turn.calls.map((call) => [call.name, call.arguments, call.output, asText(call.details ?? "")].join("\n"))].join("\n").toLowerCase();
 }
 
 let texts = null;
+function countHits() {
+  if (words.length) texts = texts || data.turns.map(textOfTurn);
+  found = words.length ? texts.map((text) => text.split(words[0]).length - 1) : null;
+}
+
 function search(query) {
   const word = query.trim().toLowerCase();
   words = word ? [word] : [];
-  if (!word) found = null;
-  else {
-    texts = texts || data.turns.map(textOfTurn);
-    found = texts.map((text) => text.split(word).length - 1);
-    const first = found.findIndex((hits) => hits > 0);
-    if (first >= 0 && !found[selected]) selected = first;
-    $("problems").textContent = first < 0 ? `No turn contains “${query.trim()}”.` : (data.problems || []).join(" ");
-  }
+  countHits();
+  const first = found ? found.findIndex((hits) => hits > 0) : selected;
+  if (first >= 0 && found && !found[selected]) selected = first;
+  $("problems").textContent = first < 0 ? `No turn contains “${query.trim()}”.` : data.problems.join(" ");
   showList();
   showTurn(selected);
 }
@@ -429,6 +437,7 @@ $("keys").addEventListener("click", () => $("help").showModal());
 function showAll() {
   texts = null;
   rebuild();
+  countHits();
   showHead();
   showList();
 }

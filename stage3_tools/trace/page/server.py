@@ -10,7 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from stage3_tools.trace.page.html import file_data, render_page
+from stage3_tools.trace.page.html import NO_RUN, file_data, render_page
+from stage3_tools.trace.page.view import page_data
 
 
 def make_server(run_file: Path, port: int = 0) -> ThreadingHTTPServer:
@@ -55,7 +56,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _data(self) -> dict[str, Any]:
         known = self._version()
-        return {**file_data(self.file), "known": known, "follow": True}
+        try:
+            data = file_data(self.file)
+        except FileNotFoundError:
+            data = page_data([], self.file.name, [NO_RUN])
+        except (OSError, ValueError) as error:
+            data = page_data([], self.file.name, [str(error)])
+        return {**data, "known": known, "follow": True}
 
     def _send(self, status: HTTPStatus, media_type: str, text: str) -> None:
         body = text.encode()

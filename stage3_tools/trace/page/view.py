@@ -31,7 +31,7 @@ def page_data(runs: Sequence[Run], file: str, problems: Sequence[str] = ()) -> d
     Args:
         runs: The runs of the file.
         file: The name of the file.
-        problems: What is missing in the file, as sentences.
+        problems: The missing parts of the file, as sentences.
     """
     return _View().data(runs, file, problems)
 
@@ -42,7 +42,7 @@ class _View:
     def __init__(self) -> None:
         self.messages: list[dict[str, Any]] = []
         self.tools: list[list[dict[str, Any]]] = []
-        self._message_indexes: dict[Any, int] = {}
+        self._message_indexes: dict[str, int] = {}
         self._tool_indexes: dict[tuple[RunTool, ...] | str, int] = {}
         self._tokens: dict[str, int] = {}
         self._before: list[int] = []
@@ -116,7 +116,7 @@ class _View:
         self._before = now
         settings = {name: value for name, value in request.options.items() if name != "tools"}
         dropped = [
-            {"message": self._message(each.message, each.message), "reason": each.reason}
+            {"message": self._message(each.hash, each.message), "reason": each.reason}
             for each in request.dropped
         ]
         return {
@@ -126,7 +126,7 @@ class _View:
             "dropped": dropped,
         }
 
-    def _message(self, key: Any, message: Message) -> int:
+    def _message(self, key: str, message: Message) -> int:
         if key not in self._message_indexes:
             self._message_indexes[key] = len(self.messages)
             self.messages.append(_message(message))

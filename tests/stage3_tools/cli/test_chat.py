@@ -1,6 +1,7 @@
 """`llm-stages chat` in a pseudo-terminal, as a person uses it."""
 
 import contextlib
+import json
 import os
 import re
 import select
@@ -11,6 +12,8 @@ import time
 
 import pytest
 
+from stage0_gateway import Message
+from stage1_context import MessageHistory
 from stage3_tools.cli.live import reply_in
 from stage3_tools.cli.main import main
 
@@ -22,7 +25,7 @@ ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
 class Person:
     """A person at a terminal: types lines, and waits for what appears."""
 
-    def __init__(self, *options: str) -> None:
+    def __init__(self, *options: str, **environment: str) -> None:
         self.terminal, other = pty.openpty()
         self.process = subprocess.Popen(
             [sys.executable, "-m", "stage3_tools", "chat", *options],
@@ -30,10 +33,14 @@ class Person:
             stdout=other,
             stderr=other,
             start_new_session=True,
-            env={**os.environ, "TERM": "xterm", "COLUMNS": "200"},
+            env={**os.environ, "TERM": "xterm", "COLUMNS": "200", **environment},
         )
         os.close(other)
-        self.seen = ""
+        self.seen = self.raw = ""
+
+    def interrupts(self) -> None:
+        """Press Ctrl-C: the terminal sends the signal to its programs."""
+        os.killpg(self.process.pid, signal.SIGINT)
 
     def types(self, line: str) -> None:
         os.write(self.terminal, f"{line}\n".encode())
@@ -44,7 +51,9 @@ class Person:
         while text not in self.seen:
             ready, _, _ = select.select([self.terminal], [], [], max(0, end - time.monotonic()))
             assert ready, f"{text!r} did not appear; seen: {self.seen!r}"
-            self.seen += ESCAPES.sub("", os.read(self.terminal, 4096).decode(errors="replace"))
+            read = os.read(self.terminal, 4096).decode(errors="replace")
+            self.raw += read
+            self.seen += ESCAPES.sub("", read)
         found, _, self.seen = self.seen.partition(text)
         return found + text
 
@@ -57,8 +66,8 @@ def person():
     """`person(*options)` starts a chat; it is killed after the test."""
     people = []
 
-    def start(*options: str) -> Person:
-        people.append(Person(*options))
+    def start(*options: str, **environment: str) -> Person:
+        people.append(Person(*options, **environment))
         return people[-1]
 
     yield start
@@ -129,6 +138,105 @@ def test_ctrl_c_at_the_prompt_ends_the_chat(person):
         with contextlib.suppress(subprocess.TimeoutExpired):
             chat.process.wait(timeout=1)
     assert chat.leaves() == 0
+
+
+SLOW = '''
+import asyncio
+from stage3_tools import tool
+
+
+@tool(effect="read")
+async def wait_long(seconds: int) -> str:
+    """Wait a long time."""
+    print("waiting", flush=True)
+    await asyncio.sleep(600)
+    return "done"
+
+
+@tool(effect="read")
+def get_weather(city: str) -> str:
+    """Get the weather in a city."""
+    return f"22 degrees in {city}"
+'''
+
+
+def test_ctrl_c_stops_a_reply_and_the_session_continues(person, tmp_path, capsys):
+    path = tmp_path / "slow_tools.py"
+    path.write_text(SLOW, encoding="utf-8")
+    chat = person("--tools", str(path))
+    chat.waits_for("> ")
+    chat.types("Wait long, 5 seconds")
+    chat.waits_for("waiting")
+    chat.interrupts()
+    chat.waits_for("Stopped.")
+    chat.waits_for("> ")
+    chat.types("What is the weather in Rome?")
+    chat.waits_for("22 degrees in Rome.")
+    chat.waits_for("> ")
+    chat.types("/quit")
+    assert chat.leaves() == 0
+    assert main(["sessions"]) == 0
+    session = capsys.readouterr().out.splitlines()[1].split()[0]
+    assert main(["sessions", session, "--json"]) == 0
+    messages = json.loads(capsys.readouterr().out)
+    roles = [message["role"] for message in messages]
+    assert roles == ["user", "assistant", "tool", "user", "assistant", "tool", "assistant"]
+    assert MessageHistory(map(Message.from_dict, messages)).check_history() == []
+
+
+def test_ctrl_c_at_a_question_for_approval_stops_the_reply(person, tool_file):
+    chat = person("--tools", tool_file, "--approve")
+    chat.waits_for("> ")
+    chat.types("Delete the file a.txt")
+    chat.waits_for("Run it?")
+    chat.interrupts()
+    chat.waits_for("Stopped.")
+    chat.waits_for("> ")
+    chat.types("What is the weather in Rome?")
+    chat.waits_for("says for Rome: temp 22.")
+
+
+def test_undo_twice_removes_two_exchanges(person, tool_file):
+    chat = person("--tools", tool_file)
+    for city in ("Rome", "Oslo"):
+        chat.waits_for("> ")
+        chat.types(f"What is the weather in {city}?")
+        chat.waits_for("temp 22.")
+    for city in ("Oslo", "Rome"):
+        chat.waits_for("> ")
+        chat.types("/undo")
+        chat.waits_for(f"Removed: What is the weather in {city}?")
+    chat.types("/undo")
+    chat.waits_for("There is nothing to undo.")
+
+
+def test_a_call_is_edited_and_a_tool_is_always_approved(person, tool_file):
+    chat = person("--tools", tool_file, "--approve")
+    chat.waits_for("> ")
+    chat.types("Delete the file a.txt")
+    chat.waits_for("Run it?")
+    chat.types("e")
+    chat.waits_for("Arguments as JSON:")
+    chat.types('{"path": "b.txt"}')
+    chat.waits_for("deleted b.txt")
+    chat.waits_for("> ")
+    chat.types("Delete the file c.txt")
+    chat.waits_for("Run it?")
+    chat.types("a")
+    chat.waits_for("deleted c.txt.")
+    chat.waits_for("> ")
+    chat.types("Delete the file d.txt")
+    chat.waits_for("deleted d.txt.")
+    assert "Run it?" not in chat.seen
+
+
+@pytest.mark.parametrize(("value", "is_colored"), [("", True), ("1", False)])
+def test_no_color_is_respected(person, tool_file, value, is_colored):
+    chat = person("--tools", tool_file, NO_COLOR=value)
+    chat.waits_for("> ")
+    chat.types("What is the weather in Rome?")
+    chat.waits_for("temp 22.")
+    assert bool(re.search(r"\x1b\[3\d", chat.raw)) == is_colored
 
 
 def test_unknown_commands_list_the_known_ones(person):

@@ -22,6 +22,14 @@ def test_doctor_never_prints_a_key(capsys, monkeypatch):
     assert "OPENAI_API_KEY" in printed.out
 
 
+def test_doctor_never_prints_the_credentials_of_a_url(capsys, monkeypatch):
+    monkeypatch.setenv("LLM_BASE_URL", "http://ann:very-secret@127.0.0.1:9/v1")
+    assert main(["doctor"]) == 1
+    printed = capsys.readouterr()
+    assert "very-secret" not in printed.out + printed.err
+    assert "http://[hidden]@127.0.0.1:9/v1" in printed.out
+
+
 def test_an_unreachable_server_is_reported(capsys, monkeypatch):
     monkeypatch.setenv("LLM_BASE_URL", "http://127.0.0.1:9/v1")
     assert main(["doctor", "--json"]) == 1

@@ -53,9 +53,16 @@ def test_check_fails_with_a_table_of_problems(tmp_path, capsys):
     ("tool", "expected"),
     [
         (made(text=" "), "The description is missing"),
-        (made(text="x" * 1025), "longer than 1,024 characters"),
-        (made(name="get weather"), "letters, digits"),
-        (made(schema={"type": "object", "anyOf": [CITY]}), "anyOf at the root"),
+        (made(name="get weather"), "The name is sent in another form"),
+        (
+            made(schema={"type": "object", "anyOf": [CITY]}),
+            "OpenAI and Anthropic reject anyOf at the root of the schema.",
+        ),
+        (made(schema={"type": "object", "not": {}}), "OpenAI rejects not at the root"),
+        (
+            made(schema={"type": "object", "properties": {"a b": {"type": "string"}}}),
+            "Anthropic accepts 1 to 64 letters, digits, _, . and - as a name, not 'a b'.",
+        ),
         (
             made(schema={"type": "object", "properties": {"a": {"type": "array"}}}),
             "The array /a has no items",
@@ -69,6 +76,24 @@ def test_check_names_what_providers_reject(tool, expected):
 def test_check_finds_names_that_are_easily_confused():
     found = problems(made("get_weather"), made("getWeather", "Something else."))
     assert found == [("get_weather", "The name is easily confused with 'getWeather'.")]
+
+
+def test_check_accepts_names_that_differ_by_a_word():
+    found = problems(made("get_order"), made("set_order", "Store an order."))
+    assert found == []
+
+
+def test_check_finds_a_plural_as_a_confusing_name():
+    found = problems(made("list_file"), made("list_files", "List files."))
+    assert found == [("list_file", "The name is easily confused with 'list_files'.")]
+
+
+def test_check_prints_json_for_scripts(tmp_path, capsys):
+    path = tmp_path / "poor_json.py"
+    path.write_text("def f(x: int) -> int:\n    return x\n", encoding="utf-8")
+    assert main(["check", str(path), "--json"]) == 1
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["tool"] for row in rows} == {"f"}
 
 
 def test_check_finds_two_tools_with_one_description():

@@ -1,0 +1,98 @@
+"""The command works from a wheel that is installed outside of the repository."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.real
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("stage0_gateway", "stage1_context", "stage2_output", "stage3_tools")
+DATA = (
+    "stage3_tools/trace/run.schema.json",
+    "stage3_tools/trace/page/page.html",
+    "stage3_tools/trace/page/page.css",
+    "stage3_tools/trace/page/page.js",
+)
+
+
+def run(*command, cwd):
+    outer = ("VIRTUAL_ENV", "PYTHONPATH")
+    environment = {name: value for name, value in os.environ.items() if name not in outer}
+    done = subprocess.run(
+        [str(each) for each in command],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=500,
+    )
+    if "No matching distribution" in done.stderr or "ConnectionError" in done.stderr:
+        pytest.skip("no package index can be reached from here")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The wheel, built from a copy of the project."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "project"
+    source.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    for name in PACKAGES:
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, source / name, ignore=ignored)
+    run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", folder, source, cwd=folder)
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """The folder of the programs of an environment with the wheel."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=True)
+    programs = folder / ("Scripts" if os.name == "nt" else "bin")
+    run(programs / "python", "-m", "pip", "install", "-q", wheel, cwd=folder)
+    return programs
+
+
+def test_the_wheel_contains_the_files_of_the_page_and_the_schema(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    assert [name for name in DATA if name not in names] == []
+    assert not [name for name in names if name.startswith(("tests", "examples", "docs"))]
+
+
+def test_ask_inspect_and_replay_work_in_another_folder(installed, tmp_path):
+    command = installed / "llm-stages"
+    tools = tmp_path / "tools.py"
+    tools.write_text(
+        "def get_weather(city: str) -> str:\n"
+        '    """Get the weather in a city."""\n'
+        '    return f"22 degrees in {city}"\n'
+    )
+    question = ("ask", "What is the weather in Rome?", "--tools", tools)
+    assert run(command, *question, "--trace", "run.jsonl", cwd=tmp_path).endswith(
+        "22 degrees in Rome.\n"
+    )
+    as_json = json.loads(run(command, *question, "--json", cwd=tmp_path))
+    assert as_json["status"] == "completed"
+    run(command, "inspect", "run.jsonl", cwd=tmp_path)
+    assert "<script" in (tmp_path / "run.html").read_text(encoding="utf-8")
+    assert run(command, "replay", "run.jsonl", cwd=tmp_path) == "1 run, 2 turns: identical.\n"
+    listed = run(installed / "python", "-m", "stage3_tools", "tools", tools, cwd=tmp_path)
+    assert "Get the weather in a city." in listed
+
+
+def test_the_extra_cli_is_not_required(installed, tmp_path):
+    code = "import importlib.util, sys; sys.exit(importlib.util.find_spec('rich') is not None)"
+    run(installed / "python", "-c", code, cwd=tmp_path)
+    assert "extra [cli]" in run(installed / "llm-stages", "doctor", cwd=tmp_path)

@@ -1,0 +1,241 @@
+"""The exit status, the usage errors and the output of every command."""
+
+import builtins
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stage3_tools.cli.main import main
+from stage3_tools.cli.terminal import Terminal
+
+COMMANDS = (
+    "ask",
+    "chat",
+    "tools",
+    "check",
+    "inspect",
+    "replay",
+    "diff",
+    "export",
+    "sessions",
+    "doctor",
+    "serve",
+)
+
+
+def status_of(*arguments):
+    """Return the exit status; the parser exits by itself."""
+    try:
+        return main([str(each) for each in arguments])
+    except SystemExit as stopped:
+        return stopped.code
+
+
+@pytest.fixture
+def run_file(tool_file, tmp_path, capsys):
+    path = tmp_path / "run.jsonl"
+    question = "What is the weather in Rome?"
+    assert status_of("ask", question, "--tools", tool_file, "--trace", path) == 0
+    capsys.readouterr()
+    return path
+
+
+def test_the_help_lists_every_command(capsys):
+    assert status_of("--help") == 0
+    listed = re.findall(r"^    (\w+) ", capsys.readouterr().out, re.MULTILINE)
+    assert sorted(listed) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_a_help(command, capsys):
+    assert status_of(command, "--help") == 0
+    assert f"usage: llm-stages {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("unknown",),
+        ("ask",),
+        ("ask", "a", "b"),
+        ("ask", ""),
+        ("ask", "a", "--tools"),
+        ("chat", "now"),
+        ("tools",),
+        ("check",),
+        ("inspect",),
+        ("inspect", "a.jsonl", "--port", "x"),
+        ("replay",),
+        ("replay", "a.jsonl", "--from", "x"),
+        ("diff", "a.jsonl"),
+        ("export", "a.jsonl"),
+        ("export", "a.jsonl", "--to", "xml"),
+        ("sessions", "a", "b"),
+        ("doctor", "now"),
+        ("serve", "--port", "x"),
+        ("tools", "missing.py"),
+        ("check", "missing.py"),
+        ("chat", "--tools", "missing.py"),
+        ("chat", "--model", "nowhere:m"),
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_has_status_2_and_a_reason(arguments, capsys):
+    assert status_of(*arguments) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("inspect", "missing.jsonl"),
+        ("replay", "missing.jsonl"),
+        ("diff", "missing.jsonl", "missing.jsonl"),
+        ("export", "missing.jsonl", "--to", "atif"),
+    ],
+    ids=" ".join,
+)
+def test_a_missing_run_file_is_named(arguments, capsys):
+    assert status_of(*arguments) == 1
+    assert capsys.readouterr().err == "Error: missing.jsonl: No such file or directory.\n"
+
+
+@pytest.mark.parametrize("command", ["inspect", "replay", "export"])
+def test_a_file_of_another_kind_is_refused_with_its_line(command, tool_file, capsys):
+    arguments = ["--to", "atif"] if command == "export" else []
+    assert status_of(command, tool_file, *arguments) == 1
+    assert "line 1: it is damaged" in capsys.readouterr().err
+
+
+def test_inspect_writes_the_page_beside_the_run_file(run_file, capsys):
+    page = run_file.with_suffix(".html")
+    assert status_of("inspect", run_file) == 0
+    assert capsys.readouterr().out == f"Wrote {page}. Open it in a browser.\n"
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_inspect_never_overwrites_the_run_file(run_file, capsys):
+    content = run_file.read_bytes()
+    assert status_of("inspect", run_file, "-o", run_file) == 2
+    renamed = run_file.rename(run_file.with_suffix(".html"))
+    assert status_of("inspect", renamed) == 2
+    assert renamed.read_bytes() == content
+    assert "Select another file with -o." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("inspect", "run.jsonl", "--json"),
+        ("replay", "run.jsonl", "--json"),
+        ("diff", "run.jsonl", "run.jsonl", "--json"),
+        ("export", "run.jsonl", "--to", "atif"),
+        ("export", "run.jsonl", "--to", "otel"),
+        ("sessions", "--json"),
+        ("doctor", "--json"),
+    ],
+    ids=" ".join,
+)
+def test_json_is_the_whole_output(arguments, run_file, monkeypatch, capsys):
+    monkeypatch.chdir(run_file.parent)
+    assert status_of(*arguments) == 0
+    json.loads(capsys.readouterr().out)
+
+
+def test_json_stays_valid_if_the_run_asks_for_approval(tool_file, monkeypatch, capsys):
+    monkeypatch.setattr(builtins, "input", lambda prompt="": "y")
+    status = status_of("ask", "Delete the file a.txt", "--tools", tool_file, "--approve", "--json")
+    printed = capsys.readouterr()
+    assert status == 0
+    assert json.loads(printed.out)["calls"][0]["status"] == "completed"
+    assert 'delete_file {\n  "path": "a.txt"\n}\nRun it?' in printed.err
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        (["e", '{"path": "b.txt"}'], "deleted b.txt"),
+        (["e", "no JSON", "e", "[1]", "e", '{"path": "c.txt"}'], "deleted c.txt"),
+        (["what?", "y"], "deleted a.txt"),
+        (["a"], "deleted a.txt"),
+    ],
+)
+def test_a_call_can_be_edited_or_approved(tool_file, monkeypatch, capsys, answers, expected):
+    left = iter(answers)
+    monkeypatch.setattr(builtins, "input", lambda prompt="": next(left))
+    assert status_of("ask", "Delete the file a.txt", "--tools", tool_file, "--approve") == 0
+    assert expected in capsys.readouterr().out
+    assert next(left, None) is None
+
+
+# ---- the terminal
+
+
+def test_a_reply_with_half_a_surrogate_pair_is_printed(capsys):
+    Terminal().reply("a\ud83db")
+    assert capsys.readouterr().out == "a?b\n"
+
+
+@pytest.mark.parametrize("text", ["日本語", "مرحبا", "👩‍💻", "a\tb\nc", "e\u0301", "\u00a0"])
+def test_texts_of_all_scripts_are_printed_as_they_are(capsys, text):
+    Terminal().reply(text)
+    assert capsys.readouterr().out == f"{text}\n"
+
+
+def test_a_table_without_rows_has_its_columns(capsys):
+    Terminal().table(("session", "question"), [])
+    assert capsys.readouterr().out == "session  question\n"
+
+
+PROGRAM = """
+import sys
+{before}
+from stage3_tools.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def run(*arguments, before="", **environment):
+    """Run the command in a process of its own, whose output is not a terminal."""
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(before=before), *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        cwd=Path(__file__).parents[3],
+        timeout=60,
+    )
+
+
+def test_a_piped_reply_has_no_colors(tool_file):
+    done = run("ask", "What is the weather in Rome?", "--tools", tool_file)
+    assert done.stdout == "get_weather says for Rome: temp 22.\n"
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "missing", ["rich", "readline", "pty", "termios"], ids=lambda name: f"without {name}"
+)
+def test_the_command_works_without_optional_modules(tool_file, missing):
+    before = f"sys.modules[{missing!r}] = None"
+    done = run("check", tool_file, before=before)
+    assert (done.returncode, done.stdout) == (0, "2 tools, no problems.\n")
+    chat = run("chat", before=before)
+    assert (chat.returncode, "Traceback" in chat.stderr) == (0, False)
+
+
+def test_a_reader_that_closes_the_pipe_causes_no_traceback(tool_file):
+    command = [sys.executable, "-m", "stage3_tools", "tools", tool_file]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        errors = process.stderr.read()
+    assert b"Traceback" not in errors
+    assert b"Exception ignored" not in errors

@@ -1,0 +1,79 @@
+"""The page of a growing file is served to this machine only."""
+
+import threading
+
+import httpx
+import pytest
+
+from stage3_tools.trace.page.server import make_server
+
+ANSWER = '{"tool": null, "reply": "done"}'
+
+
+@pytest.fixture
+def served(tmp_path):
+    """`served(path)` returns a client of the server of a run file."""
+    running = []
+
+    def start(path):
+        server = make_server(path)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        client = httpx.Client(base_url=f"http://127.0.0.1:{server.server_port}", trust_env=False)
+        running.append((server, thread, client))
+        return client
+
+    yield start
+    for server, thread, client in running:
+        client.close()
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+async def test_the_page_may_connect_to_its_server_only(served, traced, run_file):
+    await traced([ANSWER])
+    answer = served(run_file.path).get("/")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert "connect-src 'self'" in answer.text
+    assert '"follow":true' in answer.text
+
+
+async def test_data_is_sent_only_if_the_file_has_grown(served, run_file, new_conversation):
+    conversation = new_conversation([ANSWER] * 2)
+    await conversation.ask("First?", trace=run_file)
+    client = served(run_file.path)
+    first = client.get("/data").json()
+    assert client.get("/data", params={"known": first["known"]}).status_code == 204
+    await conversation.ask("Second?", trace=run_file)
+    second = client.get("/data", params={"known": first["known"]})
+    assert second.status_code == 200
+    assert [run["question"] for run in second.json()["runs"]] == ["First?", "Second?"]
+
+
+def test_a_file_that_does_not_exist_yet_is_shown_as_empty(served, tmp_path):
+    path = tmp_path / "later.jsonl"
+    client = served(path)
+    data = client.get("/data").json()
+    assert (data["turns"], data["problems"]) == ([], ["The file contains no run yet."])
+    path.write_text("no JSON\n")
+    assert "line 1" in client.get("/data").json()["problems"][0]
+    assert client.get("/").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["example.com", "127.0.0.1.example.com:80", "", "localhost.evil:1"]
+)
+def test_requests_to_another_host_are_refused(served, tmp_path, host):
+    answer = served(tmp_path / "run.jsonl").get("/data", headers={"host": host})
+    assert answer.status_code == 403
+
+
+def test_this_machine_may_be_named_localhost(served, tmp_path):
+    client = served(tmp_path / "run.jsonl")
+    assert client.get("/", headers={"host": "localhost:1"}).status_code == 200
+
+
+def test_other_addresses_are_not_found(served, tmp_path):
+    assert served(tmp_path / "run.jsonl").get("/etc/passwd").status_code == 404
