@@ -12,7 +12,7 @@ from types import ModuleType
 
 from tests.conformance.case import STAGES, Case, load_cases
 from tests.conformance.course import FILES, OPERATIONS, functions_of, load_course_file
-from tests.conformance.diagnosis import diagnose, load_mistakes, sentences
+from tests.conformance.diagnosis import load_mistakes, sentences
 from tests.conformance.grade import Graded, Verdict, verdicts
 from tests.conformance.program import Program
 from tests.conformance.report import Report, shows_color
@@ -106,13 +106,12 @@ def graded(options: Options) -> int:
         if (options.all or case.step != "complete") and options.step in (None, case.step)
     ]
     found = until_endless(subject, cases)
-    matches = diagnose(found, load_mistakes(stage))
     report = Report(titles(stage), subject.unwritten, options.hint, shows_color(sys.stdout))
     print(f"{subject.name}: {stage}\n")
     if not found:
         print("There are no cases.")
         return 2
-    for line in report.lines(found, sentences(matches)):
+    for line in report.lines(found, sentences(found, load_mistakes(stage))):
         print(line)
     if len(found) < len(cases):
         rest = len(cases) - len(found)
