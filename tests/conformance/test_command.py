@@ -195,7 +195,7 @@ def test_a_long_text_of_an_input_does_not_hide_the_other_fields():
     failed = verdict(text=[{"content": "a" * 5000}])
     failed.case.input["limit"] = 7
     printed = lines(failed)
-    assert "… (5,000 characters)" in printed
+    assert "5,000" in printed
     assert "limit     7" in printed
 
 
