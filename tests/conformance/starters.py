@@ -53,7 +53,7 @@ Raises:
     "Gateway.post": """Send one request to `chat/completions`, and return its reply.
 
 Raises:
-    TemporaryError: There is no usable answer, or the failure may pass.
+    TemporaryError: The connection broke, or the status means that the failure may pass.
     ModelError: The server refused the request, or its answer is not a chat completion.""",
     "Gateway.chat": """Return the reply to messages, after three attempts at most.
 
@@ -69,7 +69,10 @@ Raises:
 
 Raises:
     WindowTooSmall: The newest exchange does not fit.""",
-    "History.__init__": """Load the messages of the file, without an incomplete last line.""",
+    "History.__init__": """Load the messages of the file, without an incomplete last line.
+
+Raises:
+    ValueError: Another line is damaged.""",
     "find": """Yield the parts of a text that may be the JSON, the most likely one first.""",
     "validate": """Return all issues of a value, each with its location; an empty list means valid.""",
     "request": """Ask until the reply fits the schema. Each new attempt contains the reply and its issues.
