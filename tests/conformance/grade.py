@@ -68,20 +68,22 @@ def verdicts(subject: Graded, cases: Iterable[Case], seconds: float = SECONDS) -
     with asyncio.Runner() as runner:
         try:
             for case in cases:
-                yield verdict(subject, case, runner, seconds)
+                yield verdict(subject, case, runner.get_loop(), seconds)
         finally:
             if stop := getattr(subject, "stop", None):
                 runner.run(stop())
 
 
-def verdict(subject: Graded, case: Case, runner: asyncio.Runner, seconds: float) -> Verdict:
+def verdict(
+    subject: Graded, case: Case, loop: asyncio.AbstractEventLoop, seconds: float
+) -> Verdict:
     """Run one case."""
     if isinstance(case.step, int) and case.step in subject.unwritten:
         names = ", ".join(subject.unwritten[case.step])
         return Verdict(case, "unwritten", [f"not written yet: {names}"], {})
     try:
         with time_limit(seconds):
-            outcome = runner.run(outcome_of(subject, case, seconds))
+            outcome = loop.run_until_complete(outcome_of(subject, case, seconds))
     except EndlessRun as error:
         outcome = {"crash": f"It does not stop: {error}."}
     failures = case.failures(outcome)

@@ -41,8 +41,8 @@ def file(tmp_path):
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_the_status_of_a_finished_file_is_0(stage, capsys):
-    assert main([str(FINISHED / FILES[stage])]) == 0
+def test_the_status_of_a_finished_step_is_0(stage, capsys):
+    assert main([str(FINISHED / FILES[stage]), "--step", "2"]) == 0
     assert "Every MUST case passed." in capsys.readouterr().out
 
 
@@ -121,7 +121,8 @@ def test_wrong_arguments_are_explained(arguments, capsys):
 
 def test_a_program_is_graded(file, capsys):
     program = file("import sys; sys.exit(5)")
-    assert main(["stage2", "--command", f'"{sys.executable}" "{program}"']) == 1
+    command = f'"{sys.executable}" "{program}"'
+    assert main(["stage2", "--command", command, "--step", "4"]) == 1
     assert "ended with status 5" in capsys.readouterr().out
 
 

@@ -60,6 +60,7 @@ def test_a_mistake_is_caught_by_a_must_case_about_it(path):
     assert about in known_failures(path.parent.name)[path.stem]["failed"]
 
 
+@functools.cache
 def code_of(path):
     """The lines of code of a file, without docstrings and comments."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
