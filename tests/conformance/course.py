@@ -17,8 +17,8 @@ from typing import Any
 import httpx
 
 from tests.conformance.case import shortened
-from tests.conformance.starters import FINISHED, STARTERS, names_of
-from tests.conformance.subject import Operation, Subject, SubjectError, load_module
+from tests.conformance.starters import FINISHED, STARTERS, Function, names_of
+from tests.conformance.subject import Operation, Subject, load_module, syntax_tree
 from tests.conformance.surroundings import Failure
 
 FILES = {
@@ -45,36 +45,31 @@ def load_course_file(path: Path, stage: str) -> Subject:
 # ---- steps and unwritten functions
 
 
-def functions_of(path: Path) -> dict[str, tuple[int, ast.AST]]:
+def functions_of(path: Path) -> dict[str, tuple[int, Function]]:
     """Return the functions and methods of a file by name ("Gateway.post"), with their step."""
-    text = path.read_text(encoding="utf-8")
-    try:
-        tree = ast.parse(text)
-    except SyntaxError as error:
-        raise SubjectError(f"{path.name}, line {error.lineno}: {error.msg}") from error
+    tree = syntax_tree(path)
     marks = [
         (number, int(found[1]))
-        for number, line in enumerate(text.splitlines(), 1)
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if (found := re.match(r"\s*# ---- Step (\d+)", line))
     ]
 
     def step(node: ast.stmt) -> int:
         return max((mark for mark in marks if mark[0] < node.lineno), default=(0, 0))[1]
 
-    functions: dict[str, tuple[int, ast.AST]] = {}
+    functions: dict[str, tuple[int, Function]] = {}
     for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        if isinstance(node, Function):
             functions[node.name] = (step(node), node)
         elif isinstance(node, ast.ClassDef):
             for inner in node.body:
-                if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef):
+                if isinstance(inner, Function):
                     functions[f"{node.name}.{inner.name}"] = (step(inner), inner)
     return functions
 
 
-def is_unwritten(node: ast.AST) -> bool:
+def is_unwritten(node: Function) -> bool:
     """Whether a function has no body yet, apart from its docstring."""
-    assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     body = node.body[1:] if ast.get_docstring(node) is not None else node.body
     return all(
         isinstance(each, ast.Pass)
@@ -86,7 +81,7 @@ def is_unwritten(node: ast.AST) -> bool:
 
 def names_in(path: Path) -> set[str]:
     """Return the names that a module defines at its top level."""
-    return {name for node in ast.parse(path.read_text("utf-8")).body for name in names_of(node)}
+    return {name for node in syntax_tree(path).body for name in names_of(node)}
 
 
 def build_in(

@@ -19,6 +19,9 @@ from tests.conformance.surroundings import EndlessRun, prepared
 SECONDS = 2.0
 """The time limit of one case."""
 
+GRACE = 0.5
+"""The further seconds until code that does not await is interrupted."""
+
 
 class Graded(Protocol):
     """A `Subject` or a `Program`."""
@@ -108,23 +111,37 @@ async def outcome_of(subject: Graded, case: Case, seconds: float) -> dict[str, A
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise EndlessRun in code that does not let the event loop run."""
+    """Raise EndlessRun in code that does not await, a moment after the time limit."""
 
     def stop(*_: object) -> None:
         raise EndlessRun(f"no outcome within {seconds:g} seconds")
 
     has_timer = hasattr(signal, "setitimer")  # Windows has none
     number = signal.SIGALRM if has_timer else signal.SIGTERM
-    timer = threading.Timer(seconds + 0.5, _thread.interrupt_main, [number])
     before = signal.signal(number, stop)
-    if has_timer:
-        signal.setitimer(signal.ITIMER_REAL, seconds + 0.5)
-    else:
-        timer.start()
+    try:
+        with alarm(seconds + GRACE) if has_timer else interruption(seconds + GRACE, number):
+            yield
+    finally:
+        signal.signal(number, before)
+
+
+@contextlib.contextmanager
+def alarm(seconds: float) -> Iterator[None]:
+    """Send SIGALRM after some seconds. It also interrupts a call that waits."""
+    signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
-        if has_timer:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+@contextlib.contextmanager
+def interruption(seconds: float, number: int) -> Iterator[None]:
+    """Simulate a signal after some seconds, where the system has no timer."""
+    timer = threading.Timer(seconds, _thread.interrupt_main, [number])
+    timer.start()
+    try:
+        yield
+    finally:
         timer.cancel()
-        signal.signal(number, before)

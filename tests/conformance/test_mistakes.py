@@ -116,7 +116,7 @@ def test_the_known_failures_are_those_of_existing_mistakes(stage):
 
 def verdicts_with(stage, failed, unwritten_steps=()):
     """The verdicts of a file with some failures: pairs of a case and how it failed."""
-    places = dict(failed)
+    places = dict(sorted(failed))
     return [
         Verdict(
             case,
