@@ -9,7 +9,7 @@ This module knows neither the subjects nor how an outcome comes about.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -122,7 +122,7 @@ def failures_of(check: dict[str, Any], outcome: Any) -> Iterator[Mismatch]:
         return
     for name, expected in check.items():
         if name in COMPARISONS and not COMPARISONS[name](value, expected):
-            yield Mismatch(place, words(name, expected), shortened(value))
+            yield Mismatch(place, phrase(name, expected), shortened(value))
 
 
 def lookup(value: Any, pointer: str) -> Any:
@@ -209,6 +209,7 @@ def is_paired(value: Any, expected: Any) -> bool:
 
 
 def is_number(value: Any) -> bool:
+    """Whether a value is a number; True is none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -232,7 +233,7 @@ COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 }
 """The comparisons of a check with the value at its place."""
 
-NAMES = {
+PHRASES = {
     "equals": "",
     "one_of": "one of ",
     "contains": "a value that contains ",
@@ -246,15 +247,15 @@ NAMES = {
     "paired": "messages with exactly one result directly behind each call",
     "present": "a value",
 }
-
+"""The beginning of what a comparison demands, in words."""
 
 FLAGS = {"paired", "present"}
 """Comparisons without a value."""
 
 
-def words(name: str, expected: Any) -> str:
+def phrase(name: str, expected: Any) -> str:
     """Describe the demand of one comparison."""
-    return NAMES[name] + ("" if expected is True and name in FLAGS else shortened(expected))
+    return PHRASES[name] + ("" if expected is True and name in FLAGS else shortened(expected))
 
 
 def demanded(check: dict[str, Any]) -> str:
@@ -262,7 +263,7 @@ def demanded(check: dict[str, Any]) -> str:
     if check.get("absent"):
         return "no value"
     return " and ".join(
-        words(name, expected) for name, expected in check.items() if name in COMPARISONS
+        phrase(name, expected) for name, expected in check.items() if name in COMPARISONS
     )
 
 
@@ -283,8 +284,3 @@ def shortened(value: Any, limit: int = 400) -> str:
 def size(case: Case) -> int:
     """The length of the input; the shortest one is shown first."""
     return len(json.dumps(expanded(case.input)))
-
-
-def of_steps(cases: Sequence[Case], steps: Sequence[Step]) -> list[Case]:
-    """The cases of some steps."""
-    return [case for case in cases if case.step in steps]

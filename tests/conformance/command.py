@@ -1,7 +1,6 @@
 """Grade a file of the course, another Python file, or a program of any language."""
 
 import argparse
-import ast
 import re
 import sys
 import time
@@ -12,12 +11,12 @@ from types import ModuleType
 
 from tests.conformance.case import STAGES, Case, load_cases
 from tests.conformance.course import FILES, OPERATIONS, functions_of, load_course_file
-from tests.conformance.diagnosis import diagnose, load_mistakes, sentences
+from tests.conformance.diagnosis import load_mistakes, sentences
 from tests.conformance.grade import Graded, Verdict, verdicts
 from tests.conformance.program import Program
 from tests.conformance.report import Report, shows_color
 from tests.conformance.starters import FINISHED, STARTERS, names_of
-from tests.conformance.subject import Subject, SubjectError, load_module
+from tests.conformance.subject import Subject, SubjectError, load_module, syntax_tree
 
 POLL_SECONDS = 0.2
 
@@ -25,11 +24,12 @@ MOST_ENDLESS = 3
 """The cases that may run into their time limit before the command stops."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Options:
     """The arguments of the command; `--help` explains them."""
 
-    targets: list[str]
+    stage: str | None
+    file: Path | None
     command: str | None
     step: int | None
     hint: bool
@@ -42,10 +42,10 @@ def main(arguments: Sequence[str]) -> int:
     if hasattr(sys.stdout, "reconfigure"):  # a console may not know every character
         sys.stdout.reconfigure(errors="replace")
     options = parsed(arguments)
-    if not options.watch:
+    if not options.watch or options.file is None:
         return graded(options)
     try:
-        for _ in changes(Path(options.targets[-1])):
+        for _ in changes(options.file):
             print(f"\n---- {time.strftime('%H:%M:%S')} ----\n", flush=True)
             graded(options)
             print("\nWaiting for a change. Ctrl-C ends.", flush=True)
@@ -65,17 +65,17 @@ def parsed(arguments: Sequence[str]) -> Options:
     parser.add_argument("--hint", action="store_true", help="show a hint for the first failure")
     parser.add_argument("--watch", action="store_true", help="grade after every change of the file")
     parser.add_argument("--all", action="store_true", help="also the cases beyond the course")
-    options = Options(**vars(parser.parse_args(arguments)))
-    stages = [each for each in options.targets if each in STAGES]
-    files = [each for each in options.targets if each not in STAGES]
-    if len(stages) > 1 or len(files) != (0 if options.command else 1):
+    found = vars(parser.parse_args(arguments))
+    targets = found.pop("targets")
+    stages = [each for each in targets if each in STAGES]
+    files = [Path(each) for each in targets if each not in STAGES]
+    if len(stages) > 1 or len(files) != (0 if found["command"] else 1):
         parser.error("one file is needed, or a stage and --command")
-    if options.command and not stages:
+    if found["command"] and not stages:
         parser.error(f"a program needs a stage: {', '.join(STAGES)}")
-    if options.command and options.watch:
+    if found["command"] and found["watch"]:
         parser.error("only a file can be watched")
-    options.targets = stages + files
-    return options
+    return Options(next(iter(stages), None), next(iter(files), None), **found)
 
 
 def changes(path: Path) -> Iterator[None]:
@@ -106,13 +106,12 @@ def graded(options: Options) -> int:
         if (options.all or case.step != "complete") and options.step in (None, case.step)
     ]
     found = until_endless(subject, cases)
-    matches = diagnose(found, load_mistakes(stage))
     report = Report(titles(stage), subject.unwritten, options.hint, shows_color(sys.stdout))
     print(f"{subject.name}: {stage}\n")
     if not found:
         print("There are no cases.")
         return 2
-    for line in report.lines(found, sentences(matches)):
+    for line in report.lines(found, sentences(found, load_mistakes(stage))):
         print(line)
     if len(found) < len(cases):
         rest = len(cases) - len(found)
@@ -145,31 +144,16 @@ def load(options: Options) -> tuple[str, Graded]:
     Raises:
         SubjectError: The subject cannot be loaded, or its stage is unknown.
     """
-    if options.command:
-        return options.targets[0], Program(options.command)
-    path = Path(options.targets[-1])
-    tree = syntax_of(path)
-    has_operations = any("OPERATIONS" in names_of(node) for node in tree.body)
-    operations = load_module(path).OPERATIONS if has_operations else None
-    stage = options.targets[0] if len(options.targets) == 2 else None
-    if operations is not None:
-        return stage or stage_of_operations(path, set(operations)), Subject(path.name, operations)
-    stage = stage or stage_of_functions(path)
+    if options.command and options.stage:
+        return options.stage, Program(options.command)
+    assert options.file is not None
+    path = options.file
+    if any("OPERATIONS" in names_of(node) for node in syntax_tree(path).body):
+        operations = load_module(path).OPERATIONS
+        stage = options.stage or stage_of_operations(path, set(operations))
+        return stage, Subject(path.name, operations)
+    stage = options.stage or stage_of_functions(path)
     return stage, load_course_file(path, stage)
-
-
-def syntax_of(path: Path) -> ast.Module:
-    """Return the syntax tree of a Python file.
-
-    Raises:
-        SubjectError: The file cannot be read, or has a syntax error.
-    """
-    try:
-        return ast.parse(path.read_text(encoding="utf-8"))
-    except SyntaxError as error:
-        raise SubjectError(f"{path.name}, line {error.lineno}: {error.msg}") from error
-    except (OSError, ValueError) as error:
-        raise SubjectError(f"{path} cannot be read: {error}") from error
 
 
 def stage_of_functions(path: Path) -> str:

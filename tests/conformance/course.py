@@ -16,8 +16,9 @@ from typing import Any
 
 import httpx
 
-from tests.conformance.starters import FINISHED, STARTERS, names_of
-from tests.conformance.subject import Operation, Subject, SubjectError, load_module
+from tests.conformance.case import shortened
+from tests.conformance.starters import FINISHED, STARTERS, Function, names_of
+from tests.conformance.subject import Operation, Subject, load_module, syntax_tree
 from tests.conformance.surroundings import Failure
 
 FILES = {
@@ -44,36 +45,31 @@ def load_course_file(path: Path, stage: str) -> Subject:
 # ---- steps and unwritten functions
 
 
-def functions_of(path: Path) -> dict[str, tuple[int, ast.AST]]:
+def functions_of(path: Path) -> dict[str, tuple[int, Function]]:
     """Return the functions and methods of a file by name ("Gateway.post"), with their step."""
-    text = path.read_text(encoding="utf-8")
-    try:
-        tree = ast.parse(text)
-    except SyntaxError as error:
-        raise SubjectError(f"{path.name}, line {error.lineno}: {error.msg}") from error
+    tree = syntax_tree(path)
     marks = [
         (number, int(found[1]))
-        for number, line in enumerate(text.splitlines(), 1)
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if (found := re.match(r"\s*# ---- Step (\d+)", line))
     ]
 
     def step(node: ast.stmt) -> int:
         return max((mark for mark in marks if mark[0] < node.lineno), default=(0, 0))[1]
 
-    functions: dict[str, tuple[int, ast.AST]] = {}
+    functions: dict[str, tuple[int, Function]] = {}
     for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        if isinstance(node, Function):
             functions[node.name] = (step(node), node)
         elif isinstance(node, ast.ClassDef):
             for inner in node.body:
-                if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef):
+                if isinstance(inner, Function):
                     functions[f"{node.name}.{inner.name}"] = (step(inner), inner)
     return functions
 
 
-def is_unwritten(node: ast.AST) -> bool:
+def is_unwritten(node: Function) -> bool:
     """Whether a function has no body yet, apart from its docstring."""
-    assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     body = node.body[1:] if ast.get_docstring(node) is not None else node.body
     return all(
         isinstance(each, ast.Pass)
@@ -85,7 +81,7 @@ def is_unwritten(node: ast.AST) -> bool:
 
 def names_in(path: Path) -> set[str]:
     """Return the names that a module defines at its top level."""
-    return {name for node in ast.parse(path.read_text("utf-8")).body for name in names_of(node)}
+    return {name for node in syntax_tree(path).body for name in names_of(node)}
 
 
 def build_in(
@@ -129,7 +125,7 @@ def gateway(module: ModuleType) -> Mapping[str, Operation]:
 
     def decode(body: Any) -> Any:
         try:
-            return reply_fields(module.decode(body))
+            return reply_fields("the result of decode", module.decode(body))
         except module.ModelError as error:
             raise failure(module, error) from error
 
@@ -139,7 +135,7 @@ def gateway(module: ModuleType) -> Mapping[str, Operation]:
                 reply = await module.Gateway(connections, "m", wait).chat(messages, tools)
             except module.ModelError as error:
                 raise failure(module, error) from error
-            return reply_fields(reply)
+            return reply_fields("the result of chat", reply)
 
     async def stream(url: str, messages: Any, tools: Any = ()) -> Any:
         async with client(url) as connections:
@@ -148,13 +144,26 @@ def gateway(module: ModuleType) -> Mapping[str, Operation]:
                 found = [each async for each in pieces]
             except module.ModelError as error:
                 raise failure(module, error) from error
-            return {"texts": found[:-1], **reply_fields(found[-1])}
+            *texts, reply = found or [None]
+            return {"texts": texts, **reply_fields("the last item of stream", reply)}
 
     return {"encode": encode, "decode": decode, "chat": chat, "stream": stream}
 
 
-def reply_fields(reply: Any) -> dict[str, Any]:
-    return {"message": reply.message, "finish_reason": reply.finish_reason}
+def fields(what: str, value: Any, *names: str) -> dict[str, Any]:
+    """Return the attributes of a value that a function of the learner returned or yielded.
+
+    Raises:
+        TypeError: The value does not have them, for example because `return` is missing.
+    """
+    if not all(hasattr(value, name) for name in names):
+        expected = " and ".join(names)
+        raise TypeError(f"{what} is {shortened(value, 80)}, without {expected}")
+    return {name: getattr(value, name) for name in names}
+
+
+def reply_fields(what: str, reply: Any) -> dict[str, Any]:
+    return fields(what, reply, "message", "finish_reason")
 
 
 def failure(module: ModuleType, error: Exception) -> Failure:
@@ -218,8 +227,7 @@ def output(module: ModuleType) -> Mapping[str, Operation]:
     from examples.from_scratch.gateway import Reply
 
     def read(text: str, schema: Any = True) -> Any:
-        result = module.read(text, schema)
-        return {"value": result.value, "repairs": result.repairs, "issues": result.issues}
+        return fields("the result of read", module.read(text, schema), "value", "repairs", "issues")
 
     def unwrap(text: str) -> Any:
         return module.unwrap(text)
@@ -228,7 +236,7 @@ def output(module: ModuleType) -> Mapping[str, Operation]:
         return {"issues": module.validate(value, schema)}
 
     def feedback(text: str, schema: Any) -> Any:
-        return {"text": module.describe(module.read(text, schema).issues)}
+        return {"text": module.describe(read(text, schema)["issues"])}
 
     async def request(ask: Any, messages: Any, schema: Any, **limit: int) -> Any:
         async def asked(messages: Any) -> Any:
@@ -238,7 +246,7 @@ def output(module: ModuleType) -> Mapping[str, Operation]:
             result = await module.request(asked, messages, schema, **limit)
         except module.InvalidOutput as error:
             raise Failure("invalid", str(error)) from error
-        return {"value": result.value, "messages": messages}
+        return {**fields("the result of request", result, "value"), "messages": messages}
 
     return {
         "read": read,
@@ -274,13 +282,14 @@ def tools(module: ModuleType) -> Mapping[str, Operation]:
         return {"messages": module.as_text(messages, registry_of(tools, run))}
 
     def decide(reply: Any, tools: Any, run: Any, dialect: str = "prompt") -> Any:
-        fields = {"message": {"role": "assistant", "content": ""}, "finish_reason": "stop"}
-        decision = module.decide(Reply(**fields | reply), dialect)
+        given = {"message": {"role": "assistant", "content": ""}, "finish_reason": "stop"}
+        result = module.decide(Reply(**given | reply), dialect)
+        decision = fields("the result of decide", result, "calls", "answer", "problem")
         calls = [
             {"name": call["function"]["name"], "arguments": call["function"]["arguments"]}
-            for call in decision.calls
+            for call in decision["calls"]
         ]
-        return {"calls": calls, "answer": decision.answer, "problem": decision.problem}
+        return {**decision, "calls": calls}
 
     def call(call: Any, tools: Any, run: Any) -> Any:
         return {"result": module.run(call, registry_of(tools, run))}
@@ -296,12 +305,10 @@ def tools(module: ModuleType) -> Mapping[str, Operation]:
         by_name = registry_of(tools, run)
         try:
             text = await module.answer(question, conversation, asked, by_name, dialect)
-        except module.TurnLimit as error:
-            fields = {"kind": "limit", "message": str(error)}
-            return {"error": fields, "messages": conversation.messages}
-        except Failure as error:
-            fields = {"kind": error.kind, "message": str(error)}
-            return {"error": fields, "messages": conversation.messages}
+        except (module.TurnLimit, Failure) as error:
+            kind = error.kind if isinstance(error, Failure) else "limit"
+            outcome = {"error": {"kind": kind, "message": str(error)}}
+            return {**outcome, "messages": conversation.messages}
         return {"answer": text, "messages": conversation.messages}
 
     return {

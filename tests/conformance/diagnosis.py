@@ -1,6 +1,7 @@
 """Compare the failures of a file with the failures of known mistakes.
 
-`patterns.json` contains the failed cases of each file in `mistakes/`; `make course` writes it.
+A failure is a case and how it failed: the places of the outcome that were wrong, or the exception.
+`patterns.json` contains the failures of each file in `mistakes/`; `make course` writes it.
 """
 
 import ast
@@ -10,12 +11,15 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.conformance.case import STAGES, Case, load_cases
+from tests.conformance.case import STAGES, Case, Mismatch, load_cases
 from tests.conformance.course import load_course_file
 from tests.conformance.grade import Verdict, grade
 
 MISTAKES = Path(__file__).parent / "mistakes"
 PATTERNS = Path(__file__).parent / "patterns.json"
+
+Failed = tuple[str, str]
+"""The id of a case, and how it failed."""
 
 OTHER_FAILURES = 0.25
 """The weight of failures that a mistake does not explain: the file may have other mistakes."""
@@ -23,11 +27,11 @@ OTHER_FAILURES = 0.25
 MOST = 3
 """The mistakes that a diagnosis contains."""
 
-SIMILAR = 0.5
-"""A mistake with this similarity is named."""
+INCLUDED = 0.75
+"""A mistake is named if the file has such a part of its failures."""
 
-INCLUDED = 0.8
-"""A mistake is also named if the file has such a part of its failures, and many others."""
+EXPLAINED = 1 / 3
+"""A mistake is named if it explains such a part of the failures that are left."""
 
 
 @dataclass(frozen=True)
@@ -39,29 +43,31 @@ class Mistake:
         does: The behavior of a file with this mistake, as a sentence without a subject.
         caught_by: The case that is about this mistake.
         seen_in: Where it was seen.
-        failed: The ids of all cases that it fails.
+        failed: All its failures.
     """
 
     name: str
     does: str
     caught_by: str
     seen_in: str
-    failed: Set[str]
+    failed: Set[Failed]
 
 
 @dataclass(frozen=True)
 class Match:
-    """A mistake that matches the failures of a file.
+    """A mistake that explains failures of a file.
 
     Attributes:
         mistake: The mistake.
         similarity: How similar the failures are; 1 means that they are the same.
         included: The part of the mistake's failures that the file has.
+        explained: The failures that no better match explains.
     """
 
     mistake: Mistake
     similarity: float
     included: float
+    explained: Set[Failed]
 
 
 def mistake_files(stage: str) -> list[Path]:
@@ -86,10 +92,25 @@ def read_mistake(path: Path) -> dict[str, str]:
     return {name: " ".join(text.split()) for name, text in found.groupdict().items()}
 
 
-def failed_cases(path: Path, cases: Sequence[Case]) -> list[str]:
-    """The ids of the cases of the course that a file fails."""
-    subject = load_course_file(path, cases[0].stage)
-    return [each.case.id for each in grade(subject, cases) if each.status != "passed"]
+def failures_of(verdicts: Sequence[Verdict]) -> dict[str, str]:
+    """Return how each failed case failed, by its id. Cases of unwritten steps do not count."""
+    return {
+        each.case.id: how(each) for each in verdicts if each.status not in ("passed", "unwritten")
+    }
+
+
+def how(verdict: Verdict) -> str:
+    """How a case failed: "crash" and the exception, or the places that were wrong or missing."""
+    if "crash" in verdict.outcome:
+        return "crash " + str(verdict.outcome["crash"]).partition(":")[0]
+    mismatches = [each for each in verdict.failures if isinstance(each, Mismatch)]
+    places = {each.place + (" missing" if each.actual == "missing" else "") for each in mismatches}
+    return ", ".join(sorted(places))
+
+
+def failures_of_mistake(path: Path, cases: Sequence[Case]) -> dict[str, str]:
+    """Grade a known mistake, and return how each failed case failed."""
+    return failures_of(grade(load_course_file(path, cases[0].stage), cases))
 
 
 def patterns() -> str:
@@ -100,7 +121,7 @@ def patterns() -> str:
         rows = [
             f"  {json.dumps(path.stem)}: {json.dumps(row, ensure_ascii=False)}"  # one line each
             for path in mistake_files(stage)
-            for row in [{**read_mistake(path), "failed": failed_cases(path, cases)}]
+            for row in [{**read_mistake(path), "failed": failures_of_mistake(path, cases)}]
         ]
         stages.append(f"{json.dumps(stage)}: {{\n" + ",\n".join(rows) + "\n}")
     return "{\n" + ",\n".join(stages) + "\n}\n"
@@ -109,19 +130,16 @@ def patterns() -> str:
 def load_mistakes(stage: str) -> list[Mistake]:
     """Return the known mistakes of a stage."""
     rows = json.loads(PATTERNS.read_text(encoding="utf-8"))[stage] if PATTERNS.exists() else {}
-    return [
-        Mistake(name, **{**row, "failed": frozenset(row["failed"])}) for name, row in rows.items()
-    ]
+    return [Mistake(name, **{**row, "failed": row["failed"].items()}) for name, row in rows.items()]
 
 
 def diagnose(verdicts: Sequence[Verdict], mistakes: Sequence[Mistake]) -> list[Match]:
     """Return up to three mistakes that match the failures, the most similar one first.
 
-    The second mistake is the one that explains most of the remaining failures, and so on. Cases of
-    unwritten steps do not count.
+    The second mistake is the one that explains most of the remaining failures, and so on.
     """
-    graded = {each.case.id for each in verdicts if each.status in ("passed", "failed")}
-    failed = {each.case.id for each in verdicts if each.status == "failed"}
+    graded = {each.case.id for each in verdicts if each.status != "unwritten"}
+    failed: Set[Failed] = failures_of(verdicts).items()
     found: list[Match] = []
     candidates = list(mistakes)
     unexplained = failed
@@ -132,30 +150,40 @@ def diagnose(verdicts: Sequence[Verdict], mistakes: Sequence[Mistake]) -> list[M
             break
         found.append(match)
         candidates.remove(match.mistake)
-        unexplained = unexplained - match.mistake.failed
+        unexplained = unexplained - match.explained
     return found
 
 
-def match_of(mistake: Mistake, graded: Set[str], failed: Set[str], unexplained: Set[str]) -> Match:
+def match_of(
+    mistake: Mistake, graded: Set[str], failed: Set[Failed], unexplained: Set[Failed]
+) -> Match:
     """Compare the failures of a file with those of a mistake."""
-    expected = mistake.failed & graded
-    if not expected & unexplained:
-        return Match(mistake, 0.0, 0.0)
+    expected = {each for each in mistake.failed if each[0] in graded}
+    explained = expected & unexplained
+    if not explained:
+        return Match(mistake, 0.0, 0.0, explained)
     others = OTHER_FAILURES * len(unexplained - expected)
-    similarity = len(expected & unexplained) / (len(expected) + others)
-    return Match(mistake, similarity, len(expected & failed) / len(expected))
+    similarity = len(explained) / (len(expected) + others)
+    return Match(mistake, similarity, len(expected & failed) / len(expected), explained)
 
 
-def sentences(matches: Sequence[Match]) -> list[str]:
-    """The diagnosis in words: the best match, and a second one that explains other failures."""
+def sentences(verdicts: Sequence[Verdict], mistakes: Sequence[Mistake]) -> list[str]:
+    """Return the diagnosis in words: up to two mistakes, with the number of their failures."""
+    total = left = len(failures_of(verdicts))
     found: list[str] = []
-    for match in matches[:2]:
+    for match in diagnose(verdicts, mistakes)[:2]:
+        number = len(match.explained)
+        if match.included < INCLUDED or number < EXPLAINED * left:
+            continue
+        left -= number
         mistake = match.mistake
         does = mistake.does[0].lower() + mistake.does[1:].rstrip(".")
-        text = f"a file that {does} (mistake `{mistake.name}`, case {mistake.caught_by})."
-        if match.similarity >= SIMILAR:
-            found.append(("Others match " if found else "These failures match ") + text)
-        elif match.included >= INCLUDED:
-            subject = "Others include those of " if found else "These failures include those of "
-            found.append(subject + text)
+        verb = "matches" if number == 1 and total > 1 else "match"
+        subject = "These failures" if number == total else f"{number} of the {total} failures"
+        if total == 1:
+            subject, verb = "This failure", "matches"
+        found.append(
+            f"{subject} {verb} a file that {does} (mistake `{mistake.name}`, case"
+            f" {mistake.caught_by})."
+        )
     return found

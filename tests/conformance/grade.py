@@ -19,6 +19,9 @@ from tests.conformance.surroundings import EndlessRun, prepared
 SECONDS = 2.0
 """The time limit of one case."""
 
+GRACE = 0.5
+"""The further seconds until code that does not await is interrupted."""
+
 
 class Graded(Protocol):
     """A `Subject` or a `Program`."""
@@ -68,20 +71,22 @@ def verdicts(subject: Graded, cases: Iterable[Case], seconds: float = SECONDS) -
     with asyncio.Runner() as runner:
         try:
             for case in cases:
-                yield verdict(subject, case, runner, seconds)
+                yield verdict(subject, case, runner.get_loop(), seconds)
         finally:
             if stop := getattr(subject, "stop", None):
                 runner.run(stop())
 
 
-def verdict(subject: Graded, case: Case, runner: asyncio.Runner, seconds: float) -> Verdict:
+def verdict(
+    subject: Graded, case: Case, loop: asyncio.AbstractEventLoop, seconds: float
+) -> Verdict:
     """Run one case."""
     if isinstance(case.step, int) and case.step in subject.unwritten:
         names = ", ".join(subject.unwritten[case.step])
         return Verdict(case, "unwritten", [f"not written yet: {names}"], {})
     try:
         with time_limit(seconds):
-            outcome = runner.run(outcome_of(subject, case, seconds))
+            outcome = loop.run_until_complete(outcome_of(subject, case, seconds))
     except EndlessRun as error:
         outcome = {"crash": f"It does not stop: {error}."}
     failures = case.failures(outcome)
@@ -106,23 +111,37 @@ async def outcome_of(subject: Graded, case: Case, seconds: float) -> dict[str, A
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise EndlessRun in code that does not let the event loop run."""
+    """Raise EndlessRun in code that does not await, a moment after the time limit."""
 
     def stop(*_: object) -> None:
         raise EndlessRun(f"no outcome within {seconds:g} seconds")
 
     has_timer = hasattr(signal, "setitimer")  # Windows has none
     number = signal.SIGALRM if has_timer else signal.SIGTERM
-    timer = threading.Timer(seconds + 0.5, _thread.interrupt_main, [number])
     before = signal.signal(number, stop)
-    if has_timer:
-        signal.setitimer(signal.ITIMER_REAL, seconds + 0.5)
-    else:
-        timer.start()
+    try:
+        with alarm(seconds + GRACE) if has_timer else interruption(seconds + GRACE, number):
+            yield
+    finally:
+        signal.signal(number, before)
+
+
+@contextlib.contextmanager
+def alarm(seconds: float) -> Iterator[None]:
+    """Send SIGALRM after some seconds. It also interrupts a call that waits."""
+    signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
-        if has_timer:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+@contextlib.contextmanager
+def interruption(seconds: float, number: int) -> Iterator[None]:
+    """Simulate a signal after some seconds, where the system has no timer."""
+    timer = threading.Timer(seconds, _thread.interrupt_main, [number])
+    timer.start()
+    try:
+        yield
+    finally:
         timer.cancel()
-        signal.signal(number, before)

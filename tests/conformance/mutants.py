@@ -16,7 +16,7 @@ import os
 import sys
 import tempfile
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,23 +68,18 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("stages", nargs="*", metavar="stage", help=", ".join(STAGES))
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args(arguments)
-    stages = options.stages or STAGES
     fails = False
-    for stage in stages:
+    for stage in options.stages or STAGES:
         start = time.perf_counter()
         found = list(mutants(stage))
         results = list(results_of(found, options.processes))
         survived = [mutant for mutant, result in results if result == "survived"]
         caught = len(found) - len(survived)
         seconds = time.perf_counter() - start
-        by = {
-            name: sum(result == name for _, result in results)
-            for name in sorted({r for _, r in results})
-        }
-        print(
-            f"{FILES[stage]}: {caught} of {len(found)} caught ({caught / len(found):.1%}), {seconds:.0f} s"
-        )
-        print("  " + ", ".join(f"{name} {count}" for name, count in by.items()))
+        share = f"{caught} of {len(found)} caught ({caught / len(found):.1%})"
+        print(f"{FILES[stage]}: {share}, {seconds:.0f} s")
+        counts = sorted(Counter(result for _, result in results).items())
+        print("  " + ", ".join(f"{name} {count}" for name, count in counts))
         unexplained = [each for each in survived if not reason(each)]
         for mutant in survived:
             print(f"\n  {mutant.operator}: {reason(mutant) or 'NOT EXPLAINED'}")
@@ -100,15 +95,10 @@ def indented(mark: str, lines: str) -> str:
 
 def reason(mutant: Mutant) -> str:
     """Why a mutant is allowed to survive; empty if that is not known."""
-    rows = json.loads(SURVIVORS.read_text(encoding="utf-8"))
-    for row in rows:
-        if (row["stage"], row["before"], row["after"]) == (
-            mutant.stage,
-            mutant.before,
-            mutant.after,
-        ):
-            text: str = row["reason"]
-            return text
+    changed_lines = (mutant.stage, mutant.before, mutant.after)
+    for row in json.loads(SURVIVORS.read_text(encoding="utf-8")):
+        if (row["stage"], row["before"], row["after"]) == changed_lines:
+            return str(row["reason"])
     return ""
 
 

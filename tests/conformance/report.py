@@ -9,7 +9,7 @@ import pprint
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TextIO
+from typing import Any, TextIO
 
 from tests.conformance.case import Case, Mismatch, Step, shortened, size
 from tests.conformance.grade import Verdict
@@ -20,6 +20,9 @@ WIDTH = 20
 
 MOST_MISMATCHES = 3
 """The mismatches of a case that are shown."""
+
+LONGEST_TEXT = 200
+"""The characters of a text in an input that are shown."""
 
 MOST_LINES = 20
 """The lines of an input that are shown."""
@@ -127,11 +130,22 @@ class Report:
         return f"\x1b[{code}m{text}\x1b[0m" if self.color else text
 
 
+def abbreviated(value: Any) -> Any:
+    """Return a JSON value with the beginnings of its long texts, so that all fields can be shown."""
+    if isinstance(value, str) and len(value) > LONGEST_TEXT:
+        return f"{value[:LONGEST_TEXT]}… ({len(value):,} characters)"
+    if isinstance(value, dict):
+        return {name: abbreviated(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [abbreviated(each) for each in value]
+    return value
+
+
 def shown_input(case: Case) -> Iterator[str]:
     """Yield the input of a case, one field after the other."""
     lines = []
     for name, value in case.input.items():
-        text = pprint.pformat(value, width=84, sort_dicts=False)
+        text = pprint.pformat(abbreviated(value), width=84, sort_dicts=False)
         first, *rest = text.splitlines()
         lines += [f"    {name:9} {first}", *(" " * 14 + line for line in rest)]
     yield from lines[:MOST_LINES]

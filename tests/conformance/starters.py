@@ -53,7 +53,7 @@ Raises:
     "Gateway.post": """Send one request to `chat/completions`, and return its reply.
 
 Raises:
-    TemporaryError: There is no usable answer, or the failure may pass.
+    TemporaryError: The connection broke, or the status means that the failure may pass.
     ModelError: The server refused the request, or its answer is not a chat completion.""",
     "Gateway.chat": """Return the reply to messages, after three attempts at most.
 
@@ -69,7 +69,10 @@ Raises:
 
 Raises:
     WindowTooSmall: The newest exchange does not fit.""",
-    "History.__init__": """Load the messages of the file, without an incomplete last line.""",
+    "History.__init__": """Load the messages of the file, without an incomplete last line.
+
+Raises:
+    ValueError: Another line is damaged.""",
     "find": """Yield the parts of a text that may be the JSON, the most likely one first.""",
     "validate": """Return all issues of a value, each with its location; an empty list means valid.""",
     "request": """Ask until the reply fits the schema. Each new attempt contains the reply and its issues.
@@ -89,6 +92,9 @@ Raises:
 """Docstrings for learners, where the one of the finished file does not state the whole contract."""
 
 
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
 def starters() -> dict[Path, str]:
     """Return the text of each starter file by its path."""
     return {STARTERS / name: starter(name) for name in PAGES}
@@ -99,7 +105,7 @@ def starter(name: str) -> str:
     text = (FINISHED / name).read_text(encoding="utf-8")
     tree = ast.parse(text)
     lines = text.splitlines()
-    for first, last, new in reversed(list(edits(tree, lines, INCLUDED[name]))):
+    for first, last, new in reversed(list(edits(tree, INCLUDED[name]))):
         lines[first - 1 : last] = new
     docstring = head(name, ast.get_docstring(tree) or "")
     body = re.sub(r"\n{4,}", "\n\n\n", "\n".join(lines))
@@ -122,9 +128,7 @@ The page: docs/learn/build/{PAGES[name]}
 The check: make grade FILE=my_{name}"""
 
 
-def edits(
-    tree: ast.Module, lines: list[str], included: set[str]
-) -> Iterator[tuple[int, int, list[str]]]:
+def edits(tree: ast.Module, included: set[str]) -> Iterator[tuple[int, int, list[str]]]:
     """Yield what changes: the first and the last line, and the new lines, in their order."""
     assert tree.body[0].end_lineno is not None
     yield 1, tree.body[0].end_lineno, []  # the docstring
@@ -137,15 +141,15 @@ def edits(
             yield first_line(node), node.end_lineno or 0, []
         elif isinstance(node, ast.ClassDef):
             for inner in node.body:
-                if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef):
-                    yield without_body(inner, lines, f"{node.name}.{inner.name}")
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield without_body(node, lines, node.name)
+                if isinstance(inner, Function):
+                    yield without_body(inner, f"{node.name}.{inner.name}")
+        elif isinstance(node, Function):
+            yield without_body(node, node.name)
 
 
 def names_of(node: ast.stmt) -> set[str]:
     """The names that a statement of a module defines."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+    if isinstance(node, Function | ast.ClassDef):
         return {node.name}
     targets = node.targets if isinstance(node, ast.Assign) else []
     targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
@@ -160,10 +164,8 @@ def first_line(node: ast.stmt) -> int:
     return min([node.lineno, *(each.lineno for each in decorators)])
 
 
-def without_body(
-    node: ast.FunctionDef | ast.AsyncFunctionDef, lines: list[str], name: str
-) -> tuple[int, int, list[str]]:
-    """Replace the body of a function by its contract and `...`."""
+def without_body(node: Function, name: str) -> tuple[int, int, list[str]]:
+    """Replace the body of a function by its contract and `...`; the result is that of `edits`."""
     contract = (CONTRACTS.get(name) or ast.get_docstring(node) or "").splitlines()
     indent = " " * node.body[0].col_offset
     quoted = ['"""' + contract[0], *contract[1:]]

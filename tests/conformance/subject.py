@@ -10,6 +10,7 @@ An operation receives JSON values and returns one. It may be a plain or an async
 an expected error by raising an exception with an attribute `kind`; any other exception is a crash.
 """
 
+import ast
 import inspect
 import json
 import sys
@@ -81,6 +82,20 @@ def error_outcome(error: Exception) -> dict[str, Any]:
 
 class SubjectError(Exception):
     """The subject cannot be loaded; the text states the reason."""
+
+
+def syntax_tree(path: Path) -> ast.Module:
+    """Return the syntax tree of a Python file.
+
+    Raises:
+        SubjectError: The file cannot be read, or has a syntax error.
+    """
+    try:
+        return ast.parse(path.read_text(encoding="utf-8"))
+    except SyntaxError as error:
+        raise SubjectError(f"{path.name}, line {error.lineno}: {error.msg}") from error
+    except (OSError, ValueError) as error:
+        raise SubjectError(f"{path} cannot be read: {error}") from error
 
 
 def load_module(path: Path, name: str = "") -> ModuleType:

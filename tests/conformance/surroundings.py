@@ -188,37 +188,37 @@ class Server:
             writer.close()
 
     async def _answer(self, writer: asyncio.StreamWriter) -> None:
-        at = len(self.requests) - 1
-        if at >= MOST_REQUESTS:
+        number = len(self.requests)
+        if number > MOST_REQUESTS:
             return
-        late: dict[str, Any] = {
-            "status": 500,
-            "text": f"The case has {len(self.answers)} answers only.",
-        }
-        answer: dict[str, Any] = self.answers[at] if at < len(self.answers) else late
-        chunks = answer.get("chunks")
-        if "events" in answer:
-            chunks = [server_sent_event(data) for data in answer["events"]]
-        if answer.get("drop") and chunks is None:
+        answer: dict[str, Any] = {"status": 500, "text": f"There are {len(self.answers)} answers."}
+        if number <= len(self.answers):
+            answer = self.answers[number - 1]
+        drops, is_stream = answer.get("drop", False), "events" in answer or "chunks" in answer
+        if drops and not is_stream:
             return
-        if chunks is None:
-            chunks = [json.dumps(answer["json"]) if "json" in answer else answer.get("text", "")]
-            kind = "application/json"
-        else:
-            kind = "text/event-stream"
+        kind = "text/event-stream" if is_stream else "application/json"
         headers = {"content-type": kind, "connection": "close", **answer.get("headers", {})}
-        parts = [part.encode() if isinstance(part, str) else bytes(part) for part in chunks]
-        if kind == "application/json" or answer.get(
-            "drop"
-        ):  # a dropped answer is shorter than it says
-            length = sum(map(len, parts)) + (100 if answer.get("drop") else 0)
-            headers["content-length"] = str(length)
+        parts = parts_of(answer)
+        if drops or not is_stream:  # a dropped answer is shorter than its header states
+            headers["content-length"] = str(sum(map(len, parts)) + 100 * drops)
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         writer.write(f"HTTP/1.1 {answer.get('status', 200)} -\r\n{lines}\r\n".encode())
         for part in parts:
             writer.write(part)
             await writer.drain()
             await asyncio.sleep(0.002 if "chunks" in answer else 0)  # the parts arrive separately
+
+
+def parts_of(answer: dict[str, Any]) -> list[bytes]:
+    """Return the parts of the body of a prepared answer."""
+    if "events" in answer:
+        parts = [server_sent_event(data) for data in answer["events"]]
+    elif "json" in answer:
+        parts = [json.dumps(answer["json"])]
+    else:
+        parts = answer.get("chunks", [answer.get("text", "")])
+    return [part.encode() if isinstance(part, str) else bytes(part) for part in parts]
 
 
 def server_sent_event(data: Any) -> str:

@@ -41,8 +41,8 @@ def file(tmp_path):
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_the_status_of_a_finished_file_is_0(stage, capsys):
-    assert main([str(FINISHED / FILES[stage])]) == 0
+def test_the_status_of_a_finished_step_is_0(stage, capsys):
+    assert main([str(FINISHED / FILES[stage]), "--step", "2"]) == 0
     assert "Every MUST case passed." in capsys.readouterr().out
 
 
@@ -132,7 +132,8 @@ def test_wrong_arguments_are_explained(arguments, capsys):
 
 def test_a_program_is_graded(file, capsys):
     program = file("import sys; sys.exit(5)")
-    assert main(["stage2", "--command", f'"{sys.executable}" "{program}"']) == 1
+    command = f'"{sys.executable}" "{program}"'
+    assert main(["stage2", "--command", command, "--step", "4"]) == 1
     assert "ended with status 5" in capsys.readouterr().out
 
 
@@ -200,6 +201,14 @@ def test_colors_add_nothing_but_colors():
 
 def test_an_input_of_many_lines_is_shortened():
     assert "more lines)" in lines(verdict(text=["a" * 70] * 50))
+
+
+def test_a_long_text_of_an_input_does_not_hide_the_other_fields():
+    failed = verdict(text=[{"content": "a" * 5000}])
+    failed.case.input["limit"] = 7
+    printed = lines(failed)
+    assert "5,000" in printed
+    assert "limit     7" in printed
 
 
 # ---- subjects that do not end

@@ -128,6 +128,20 @@ def test_a_file_with_a_syntax_error_is_refused_with_its_line(tmp_path):
         load_course_file(course_file(tmp_path, "x = 1\ndef f(:\n"), "stage2")
 
 
+@pytest.mark.parametrize(
+    ("stage", "text", "operation", "arguments", "expected"),
+    [
+        ("stage0", "def decode(body):\n    body", "decode", {"body": 1}, "the result of decode is None"),
+        ("stage2", "def read(text, schema):\n    return 1, 2", "read", {"text": ""}, "is (1, 2), without"),
+    ],
+)  # fmt: skip
+async def test_a_value_of_a_wrong_type_is_named(
+    tmp_path, stage, text, operation, arguments, expected
+):
+    subject = load_course_file(course_file(tmp_path, text), stage)
+    assert expected in (await subject.perform(operation, arguments))["crash"]
+
+
 async def test_an_operation_or_an_argument_that_a_subject_does_not_have_is_unsupported(tmp_path):
     subject = load_course_file(course_file(tmp_path, ""), "stage2")
     for operation, arguments in [("dance", {}), ("read", {"text": "", "speed": 1})]:

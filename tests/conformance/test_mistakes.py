@@ -9,13 +9,14 @@ import random
 
 import pytest
 
-from tests.conformance.case import STAGES, load_cases
+from tests.conformance.case import STAGES, Mismatch, load_cases
 from tests.conformance.course import FILES
 from tests.conformance.diagnosis import (
     MISTAKES,
     PATTERNS,
+    Mistake,
     diagnose,
-    failed_cases,
+    failures_of_mistake,
     load_mistakes,
     mistake_files,
     read_mistake,
@@ -45,7 +46,7 @@ def known_failures(stage):
 
 @each_mistake
 def test_the_failures_of_a_mistake_are_known(path):
-    failed = failed_cases(path, cases_of(path.parent.name))
+    failed = failures_of_mistake(path, cases_of(path.parent.name))
     expected = {**read_mistake(path), "failed": failed}
     is_current = known_failures(path.parent.name).get(path.stem) == expected
     assert is_current, "patterns.json is out of date. Run: make course"
@@ -59,6 +60,7 @@ def test_a_mistake_is_caught_by_a_must_case_about_it(path):
     assert about in known_failures(path.parent.name)[path.stem]["failed"]
 
 
+@functools.cache
 def code_of(path):
     """The lines of code of a file, without docstrings and comments."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -93,8 +95,8 @@ def test_the_sentence_of_a_mistake_continues_a_file_that(path):
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_no_two_mistakes_of_a_stage_fail_the_same_cases(stage):
-    failed = {name: tuple(row["failed"]) for name, row in known_failures(stage).items()}
+def test_no_two_mistakes_of_a_stage_have_the_same_failures(stage):
+    failed = {name: row["failed"] for name, row in known_failures(stage).items()}
     pairs = itertools.combinations(failed, 2)
     assert [pair for pair in pairs if failed[pair[0]] == failed[pair[1]]] == []
 
@@ -113,20 +115,29 @@ def test_the_known_failures_are_those_of_existing_mistakes(stage):
 
 
 def verdicts_with(stage, failed, unwritten_steps=()):
-    """The verdicts of a file that fails some cases."""
+    """The verdicts of a file with some failures: pairs of a case and how it failed."""
+    places = dict(sorted(failed))
     return [
         Verdict(
             case,
             "unwritten"
             if case.step in unwritten_steps
             else "failed"
-            if case.id in failed
+            if case.id in places
             else "passed",
-            [],
-            {},
+            *outcome_that_failed(places.get(case.id, "")),
         )
         for case in cases_of(stage)
     ]
+
+
+def outcome_that_failed(text):
+    """The mismatches and the outcome of a case that failed like this."""
+    kind, _, exception = text.partition(" ")
+    if kind == "crash":
+        return [Mismatch("", "", "")], {"crash": f"{exception}: why"}
+    found = [each.partition(" ") for each in text.split(", ")]
+    return [Mismatch(place, "", missing) for place, _, missing in found], {}
 
 
 def names(matches):
@@ -181,7 +192,7 @@ def test_the_diagnosis_tolerates_a_case_that_fails_additionally(say):
         mistakes = load_mistakes(stage)
         ids = [case.id for case in cases_of(stage)]
         for mistake in mistakes:
-            failed = {*mistake.failed, draw.choice(ids)}
+            failed = {draw.choice(ids): "crash TypeError", **dict(mistake.failed)}.items()
             right += mistake.name in names(diagnose(verdicts_with(stage, failed), mistakes))[:3]
             total += 1
     assert part_of(right, total, say, "mistakes in the first three, one failure more") >= 0.9
@@ -192,19 +203,48 @@ def test_a_file_without_failures_has_no_diagnosis(stage):
     assert diagnose(verdicts_with(stage, set()), load_mistakes(stage)) == []
 
 
-def test_a_file_with_half_of_the_mistakes_has_the_mistakes_that_are_named():
-    for stage in STAGES:
-        mistakes = load_mistakes(stage)
-        made = mistakes[::2]
-        failed = set().union(*(mistake.failed for mistake in made))
-        if failed:
-            matches = diagnose(verdicts_with(stage, failed), mistakes)
-            assert {*names(matches)[:2]} <= {mistake.name for mistake in made}
-            assert len(sentences(matches)) == 2
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_file_with_half_of_the_mistakes_has_the_mistakes_that_match(stage):
+    mistakes = load_mistakes(stage)
+    made = mistakes[::2]
+    failed = set().union(*(mistake.failed for mistake in made))
+    matches = diagnose(verdicts_with(stage, failed), mistakes)
+    assert {*names(matches)[:2]} <= {mistake.name for mistake in made}
 
 
-def test_the_sentence_names_the_mistake_and_its_case():
-    for stage in STAGES:
-        for mistake in load_mistakes(stage)[:1]:
-            matches = diagnose(verdicts_with(stage, mistake.failed), load_mistakes(stage))
-            assert f"(mistake `{mistake.name}`, case {mistake.caught_by})" in sentences(matches)[0]
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_sentence_names_the_mistake_and_its_case(stage):
+    mistakes = load_mistakes(stage)
+    for mistake in mistakes:
+        (text,) = sentences(verdicts_with(stage, mistake.failed), mistakes)
+        assert f"(mistake `{mistake.name}`, case {mistake.caught_by})" in text
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_cases_that_fail_in_another_way_have_no_diagnosis(stage):
+    """A file that raises the same exception everywhere has none of the mistakes."""
+    mistakes = load_mistakes(stage)
+    for mistake in mistakes:
+        failed = {(id, "crash NameError") for id, _ in mistake.failed}
+        assert sentences(verdicts_with(stage, failed), mistakes) == []
+
+
+MISTAKE = Mistake("forgets", "Forgets x.", "G-001", "a/b#1", {("G-001", "/a"), ("G-002", "/b")})
+
+
+def sentence(*failed):
+    """The diagnosis of a file, in which one mistake is known."""
+    return " ".join(sentences(verdicts_with("stage0", failed), [MISTAKE]))
+
+
+def test_a_sentence_states_how_many_failures_a_mistake_explains():
+    known = ("G-001", "/a"), ("G-002", "/b")
+    rest = "a file that forgets x (mistake `forgets`, case G-001)."
+    assert sentence(*known) == f"These failures match {rest}"
+    assert sentence(*known, ("G-003", "/c")) == f"2 of the 3 failures match {rest}"
+    assert sentence(*known, *((f"G-00{number}", "/c") for number in range(3, 8))) == ""
+
+
+def test_a_mistake_is_not_named_if_the_file_has_few_of_its_failures():
+    assert sentence(("G-001", "/a")) == ""
+    assert sentence(("G-001", "/a"), ("G-002", "/a")) == ""

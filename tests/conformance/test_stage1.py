@@ -28,8 +28,13 @@ SUBJECTS = {
 each_subject = pytest.mark.parametrize("subject", SUBJECTS.values(), ids=SUBJECTS)
 
 
-def perform(subject, operation, **arguments):
-    return asyncio.run(Subject("", subject).perform(operation, json.loads(json.dumps(arguments))))
+@pytest.fixture(scope="module")
+def perform():
+    """`perform(subject, operation, **arguments)` is the outcome of an operation."""
+    with asyncio.Runner() as runner:
+        yield lambda subject, operation, **arguments: runner.run(
+            Subject("", subject).perform(operation, json.loads(json.dumps(arguments)))
+        )
 
 
 def passes(check, value):
@@ -80,7 +85,7 @@ def others(messages):
 @each_subject
 @settings(max_examples=40, deadline=None)
 @given(messages=conversations)
-def test_a_repaired_conversation_is_paired_and_only_results_change(subject, messages):
+def test_a_repaired_conversation_is_paired_and_only_results_change(perform, subject, messages):
     repaired = perform(subject, "repair", messages=messages)["value"]
     assert passes({"paired": True}, repaired)
     assert others(repaired) == others(messages)
@@ -90,7 +95,7 @@ def test_a_repaired_conversation_is_paired_and_only_results_change(subject, mess
 @settings(max_examples=40, deadline=None)
 @given(messages=paired_conversations(), max_tokens=st.integers(0, 120))
 def test_a_window_is_a_paired_part_of_the_conversation_with_its_newest_question(
-    subject, messages, max_tokens
+    perform, subject, messages, max_tokens
 ):
     outcome = perform(subject, "window", messages=messages, max_tokens=max_tokens)
     if "error" in outcome:
@@ -107,14 +112,14 @@ def test_a_window_is_a_paired_part_of_the_conversation_with_its_newest_question(
 @each_subject
 @settings(max_examples=40, deadline=None)
 @given(messages=paired_conversations())
-def test_a_conversation_that_fits_exactly_is_selected_as_it_is(subject, messages):
+def test_a_conversation_that_fits_exactly_is_selected_as_it_is(perform, subject, messages):
     assert perform(subject, "window", messages=messages, spare=0) == {"value": messages}
 
 
 # ---- the complete stage as a subject
 
 
-def test_the_complete_stage_receives_the_messages_of_a_case_unchanged():
+def test_the_complete_stage_receives_the_messages_of_a_case_unchanged(perform):
     messages = [
         {"role": "user", "content": "Weather?"},
         {"role": "assistant", "content": "", "tool_calls": calls(["call_1"])},
@@ -123,14 +128,14 @@ def test_the_complete_stage_receives_the_messages_of_a_case_unchanged():
     assert perform(COMPLETE, "repair", messages=messages) == {"value": messages}
 
 
-def test_an_incomplete_line_is_an_interrupted_transaction_of_the_complete_stage(tmp_path):
+def test_an_incomplete_line_is_an_interrupted_transaction_of_the_complete_stage(perform, tmp_path):
     path = tmp_path / "conversation.jsonl"
     path.write_text('{"role": "user", "content": "One"}\n{"role": "us')
     outcome = perform(COMPLETE, "history", path=str(path))
     assert [each["content"] for each in outcome["loaded"]] == ["One"]
 
 
-def test_a_damaged_line_is_a_damaged_record_of_the_complete_stage(tmp_path):
+def test_a_damaged_line_is_a_damaged_record_of_the_complete_stage(perform, tmp_path):
     path = tmp_path / "conversation.jsonl"
     path.write_text('{"role": "us\n')
     assert perform(COMPLETE, "history", path=str(path))["error"]["kind"] == "damaged"

@@ -97,7 +97,11 @@ class History:
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        """Load the messages of the file, without an incomplete last line."""
+        """Load the messages of the file, without an incomplete last line.
+
+        Raises:
+            ValueError: Another line is damaged.
+        """
         ...
 
     def add(self, message: Message) -> None:

@@ -97,7 +97,7 @@ class Gateway:
         """Send one request to `chat/completions`, and return its reply.
 
         Raises:
-            TemporaryError: There is no usable answer, or the failure may pass.
+            TemporaryError: The connection broke, or the status means that the failure may pass.
             ModelError: The server refused the request, or its answer is not a chat completion.
         """
         ...

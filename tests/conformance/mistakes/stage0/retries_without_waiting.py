@@ -1,4 +1,4 @@
-"""Sends the next attempt at once.
+"""Waits too little before the next attempt, or not at all.
 
 Caught by: G-102
 Seen in: DouglasdeMoura/chroncal#105 (retries kept a server overloaded)

@@ -45,9 +45,10 @@ def find(text: str) -> Iterator[str]:
     yield text.strip()
     for fence in FENCE.finditer(text):
         yield fence[1]
-    found = re.search(r"[{\[].*[}\]]", text, re.DOTALL)
-    if found:
-        yield found[0]
+    starts = [at for at in (text.find("{"), text.find("[")) if at >= 0]
+    end = max(text.rfind("}"), text.rfind("]"))
+    if starts:
+        yield text[min(starts) : end + 1]
 
 
 def unwrap(text: str) -> str:
