@@ -107,6 +107,7 @@ class _Run:
     sent: list[str] = field(default_factory=list)
     stored: list[str] = field(default_factory=list)
     dialect: Mapping[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
     tools: tuple[RunTool, ...] = ()
     turns: dict[int, RunTurn] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)  # the turn of each call
@@ -209,11 +210,12 @@ class _Reader:
     def _request(self, run: _Run, fields: Mapping[str, Any]) -> None:
         hashes, added, removed = rebuild(run.sent, fields["messages"])
         run.stored = rebuild(run.stored, fields["stored"])[0] if "stored" in fields else hashes
-        options = dict(fields.get("options", {}))
-        if "tools" in options:
-            options["tools"] = self._tools[options["tools"]]
-        run.tools = self._tools[fields["tools"]] if "tools" in fields else ()
+        self._find_tools(run, fields)
         run.dialect = fields.get("dialect", run.dialect)
+        if "options" in fields:
+            run.options = dict(fields["options"])
+            if "tools" in run.options:
+                run.options["tools"] = self._tools[run.options["tools"]]
         request = RunRequest(
             at=fields["at"],
             messages=tuple(self._messages[each] for each in hashes),
@@ -221,7 +223,7 @@ class _Reader:
             added=added,
             removed=removed,
             tools=run.tools,
-            options=options,
+            options=run.options,
             dialect=run.dialect,
             stored=tuple(self._messages[each] for each in run.stored),
             dropped=tuple(
@@ -232,8 +234,12 @@ class _Reader:
         run.sent = hashes
         run.change_turn(fields["turn"], request=request)
 
+    def _find_tools(self, run: _Run, fields: Mapping[str, Any]) -> None:
+        if "tools" in fields:
+            run.tools = self._tools[fields["tools"]]
+
     def _reply(self, run: _Run, fields: Mapping[str, Any]) -> None:
-        text = ""
+        reply = None
         if "duration" in fields:
             reply = RunReply(
                 **_present(fields, "at", "duration", *REPLY_FIELDS),
@@ -242,13 +248,15 @@ class _Reader:
                 attempts=tuple(fields.get("attempts", ())),
                 error=_optional(_error, fields.get("error")),
             )
-            text = reply.text
             run.change_turn(fields["turn"], reply=reply)
         if "decision" in fields:
-            self._decision(run, fields, {"text": text, **fields["decision"]})
+            self._decision(run, fields, reply)
 
-    def _decision(self, run: _Run, fields: Mapping[str, Any], written: Mapping[str, Any]) -> None:
+    def _decision(self, run: _Run, fields: Mapping[str, Any], reply: RunReply | None) -> None:
+        written: dict[str, Any] = {"text": reply.text if reply else "", **fields["decision"]}
         calls = tuple(ToolCall(**each) for each in written.get("calls", ()))
+        if not written.keys() & {"calls", "reply", "feedback"} and reply and reply.message:
+            calls = reply.message.tool_calls
         repairs = tuple(Repair(*each) for each in written.get("repairs", ()))
         found, is_found = written, "candidates" in written or "feedback" in written
         if not is_found and reads_text(run.run.dialect["name"]):
@@ -264,14 +272,12 @@ class _Reader:
             selection=candidates[found["selection"]] if "selection" in found else None,
             unreadable=tuple(Unreadable(*each) for each in found.get("unreadable", ())),
         )
-        if "tools" in written:
-            run.tools = self._tools[written["tools"]]
+        self._find_tools(run, written)
         run.change_turn(fields["turn"], decision=decision)
         run.add_calls(fields["turn"], fields["at"], calls)
 
     def _call(self, run: _Run, fields: Mapping[str, Any]) -> None:
-        if "tools" in fields:
-            run.tools = self._tools[fields["tools"]]
+        self._find_tools(run, fields)
         call = ToolCall(fields["id"], fields["name"], fields["arguments"])
         run.add_calls(fields["turn"], fields["at"], [call])
 
@@ -292,13 +298,11 @@ class _Reader:
         run.change_call(fields["id"], progress=(*earlier, progress))
 
     def _result(self, run: _Run, fields: Mapping[str, Any]) -> None:
-        message, error = fields["message"], fields.get("error", {})
+        error = fields.get("error", {})
         names = ("at", "duration", "status", "attempts", "cached", "details", "variable", "output")
         result = RunResult(
             **_present(fields, *names),
-            message=(
-                self._messages[message] if isinstance(message, str) else Message.from_dict(message)
-            ),
+            message=self._messages[fields["message"]],
             arguments=fields.get("arguments", run.call(fields["id"]).arguments),
             repairs=tuple(Repair(*each) for each in fields.get("repairs", ())),
             error_kind=error.get("kind"),

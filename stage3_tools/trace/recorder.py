@@ -26,6 +26,7 @@ from stage0_gateway import (
     MessageStream,
     ToolCall,
     ToolSpec,
+    Usage,
     response_of,
 )
 from stage2_output import extract_json
@@ -87,9 +88,10 @@ class RunRecorder:
         self._check = 0
         self._content: list[bytes] = []  # lines of messages and tools that the next line needs
         self._dropped = DroppedMessages()
-        self._sent: tuple[Message, ...] = ()
+        self._sent: tuple[Message, ...] = ()  # the previous request
         self._stored: tuple[Message, ...] = ()
-        self._dialect: object = None  # of the previous request
+        self._dialect: object = None
+        self._keywords: dict[str, Any] = {}
         self._tools: tuple[Tool, ...] = ()
         self._tools_hash: str | None = None
         self._reply: dict[str, Any] | None = None  # waits for its decision
@@ -140,7 +142,8 @@ class RunRecorder:
                 status = self._run.stop_reason  # if it was stopped, the event `loop_end` follows
                 if status is None:
                     self._error = _error(error)
-                self._write("end", {"status": status or _status(error), **self._totals()})
+                ending = {"status": status or _status(error), **self._totals()}
+                self._write(self._line("end") | ending)
                 raise
 
         return watched
@@ -151,7 +154,8 @@ class RunRecorder:
             answer = approver(request)
             verdict = await answer if isinstance(answer, Awaitable) else answer
             if isinstance(verdict, Verdict | bool):  # any other value ends the run with an error
-                self._write("approval", _verdict(request, verdict, _since(began)))
+                fields = _verdict(request, verdict, _since(began))
+                self._write(self._line("approval") | fields)
             return verdict
 
         return approve
@@ -159,74 +163,76 @@ class RunRecorder:
     # ---- requests and replies
 
     def on_request(self, messages: tuple[Message, ...], keywords: dict[str, Any]) -> None:
-        """Write a request that is sent next."""
+        """Write a request that is sent next; what is as in the previous request is left out."""
+        line = self._line("request")
         dropped = self._dropped.update(self._run.transcript, self._sent)
-        before, self._sent = self._sent, messages
-        fields: dict[str, Any] = {"messages": self._difference(before, messages)}
-        if (stored := self._conversation(messages)) is not None:
-            fields["stored"] = stored
+        stored = self._conversation()
+        line["messages"] = self._difference(self._sent, messages)
+        if not _are_same(stored, messages):
+            line["stored"] = self._difference(self._stored, stored)
+        self._sent, self._stored = messages, stored
         if self._run.dialect is not self._dialect:
             self._dialect = self._run.dialect
-            fields["dialect"] = described_dialect(self._dialect)
+            line["dialect"] = described_dialect(self._dialect)
         if dropped:
-            fields["dropped"] = [[self._add_message(each), reason] for each, reason in dropped]
-        if (tools := self._add_tools()) is not None:
-            fields["tools"] = tools
-        if keywords:
-            if "tools" in keywords:
-                keywords = {**keywords, "tools": self._add_specs(keywords["tools"])}
-            fields["options"] = keywords
-        self._write("request", fields)
+            line["dropped"] = [[self._add_message(each), reason] for each, reason in dropped]
+        if self._find_new_tools():
+            line["tools"] = self._tools_hash
+        if keywords != self._keywords:
+            self._keywords = keywords
+            line["options"] = self._options(keywords)
+        self._write(line)
 
-    def _conversation(self, sent: tuple[Message, ...]) -> list[Any] | None:
-        """The messages from which a request was rendered; None if they were sent as they are."""
+    def _conversation(self) -> tuple[Message, ...]:
+        """The messages from which the next request was rendered."""
         selection = self._run.transcript.last_request
-        chosen = tuple([each.message for each in selection.chosen]) if selection else ()
-        before, self._stored = self._stored, chosen
-        if len(chosen) == len(sent) and all(map(is_, chosen, sent)):
-            return None
-        return self._difference(before, chosen)
+        return tuple([each.message for each in selection.chosen]) if selection else ()
 
     def _difference(self, before: tuple[Message, ...], messages: tuple[Message, ...]) -> list[Any]:
         """The messages as slices of other ones, and hashes of new messages."""
         count = len(before)
-        if count and count <= len(messages) and all(map(is_, before, messages)):
-            parts: list[Any] = [[0, count]]
-            for message in messages[count:]:
-                if message.role == "assistant" and message == self._replied:
-                    message = self._replied  # an equal object whose hash is known
-                parts.append(self._add_message(message))
-            return parts
+        if count and _are_same(before, messages[:count]):
+            return [[0, count], *map(self._add_message, messages[count:])]
         hashes = [self._add_message(each) for each in messages]
         return difference([self._add_message(each) for each in before], hashes)
 
+    def _options(self, keywords: dict[str, Any]) -> dict[str, Any]:
+        """The keywords of a request; the key of the cache is the session of the header."""
+        options = {name: value for name, value in keywords.items() if name != "cache_key"}
+        if "tools" in options:
+            options["tools"] = self._add_specs(options["tools"])
+        return options
+
     def on_reply(self, response: ChatResponse, began: float) -> None:
         """Keep a reply until its decision is known; both are one line."""
-        fields: dict[str, Any] = {"duration": round(perf_counter() - began, 6)}
+        self._reply = line = self._line("reply")
+        line["duration"] = _since(began)
         for name in REPLY_FIELDS:
             if (value := getattr(response, name)) is not None:
-                fields[name] = value
+                line[name] = value
         if response.usage is not None:
-            fields["usage"] = response.usage
+            line["usage"] = _counts(response.usage)
         if attempts := response.attempts:
-            fields["attempts"] = [asdict(attempt) for attempt in attempts]
-        self._reply, self._replied = fields, response.message
+            line["attempts"] = [asdict(attempt) for attempt in attempts]
+        self._replied = response.message
 
     def on_failure(self, message: Message | None, error: dict[str, Any], began: float) -> None:
         """Write the error that came instead of a reply, and the part that arrived."""
-        fields = {"duration": _since(began), "error": error}
+        line = self._line("reply") | {"duration": _since(began), "error": error}
         if message is not None:
-            fields["message"] = self._add_message(message)
-        self._write("reply", fields)
+            line["message"] = self._add_message(message)
+        self._write(line)
 
     def _write_reply(self, decision: dict[str, Any] | None) -> None:
         """Write the newest reply with its decision; the first reply of a chain has no request."""
-        fields, self._reply = self._reply or {}, None
-        if fields and self._replied is not None:
-            fields["message"] = self._add_message(self._replied)
+        line, self._reply = self._reply, None
+        if line is None:
+            line = self._line("reply")
+        elif self._replied is not None:
+            line["message"] = self._add_message(self._replied)
         if decision is not None:
-            fields["decision"] = decision
-        self._write("reply", fields)
+            line["decision"] = decision
+        self._write(line)
 
     # ---- events
 
@@ -235,7 +241,8 @@ class RunRecorder:
         is_reply = self._replied is not None and self._replied.content == text
         decision: dict[str, Any] = {} if is_reply else {"text": text}
         if calls:
-            decision["calls"] = calls
+            if self._replied is None or calls != self._replied.tool_calls:
+                decision["calls"] = [_call(call) for call in calls]
         else:
             decision["reply"] = event["reply"]
         if repairs:
@@ -244,7 +251,8 @@ class RunRecorder:
             names = [call.name for call in calls]
             decision.update(interpretation(text, names, repairs))
         if calls and not self._run.turns:  # the first reply of a chain
-            decision["tools"] = self._add_tools()
+            self._find_new_tools()
+            decision["tools"] = self._tools_hash
         self._decided = calls
         self._write_reply(decision)
 
@@ -265,64 +273,61 @@ class RunRecorder:
 
     def _on_call(self, event: dict[str, Any]) -> None:
         call = event["call"]
-        if not any(call is each for each in self._decided):  # of an earlier run
-            self._add_tools()
-            fields = {"id": call.id, "name": call.name, "arguments": call.arguments}
-            self._write(
-                "call",
-                fields if self._tools_hash is None else {**fields, "tools": self._tools_hash},
-            )
+        if call in self._decided:
+            return
+        line = self._line("call")  # of an earlier run
+        line |= {"id": call.id, "name": call.name, "arguments": call.arguments}
+        if self._find_new_tools():
+            line["tools"] = self._tools_hash
+        self._write(line)
 
     def _on_progress(self, event: dict[str, Any]) -> None:
-        self._write("progress", {"id": event["call"].id, "value": plain_data(event["value"])})
+        fields = {"id": event["call"].id, "value": plain_data(event["value"])}
+        self._write(self._line("progress") | fields)
 
     def _on_retry(self, event: dict[str, Any]) -> None:
         fields = {"id": event["call"].id, "attempt": event["attempt"]}
-        self._write("retry", {**fields, "error": _failure(event["error"])})
+        self._write(self._line("retry") | fields | {"error": _failure(event["error"])})
 
     def _on_pending(self, event: dict[str, Any]) -> None:
-        self._write("approval", {"id": event["call"].id, "verdict": "pending"})
+        self._write(self._line("approval") | {"id": event["call"].id, "verdict": "pending"})
 
     def _on_result(self, event: dict[str, Any]) -> None:
         result, record = event["result"], self._run.records[-1]
         assert record.message is not None
-        fields: dict[str, Any] = {
-            "id": result.call_id,
-            "status": result.status,
-            "message": (
-                record.message.to_dict() if self._is_text else self._add_message(record.message)
-            ),
-            "attempts": result.attempts,
-            "duration": round(result.duration, 6),
-        }
+        line = self._line("result")
+        line["id"], line["status"] = result.call_id, result.status
+        line["message"] = self._add_message(record.message)
+        line["attempts"], line["duration"] = result.attempts, round(result.duration, 6)
         if result.repairs or result.arguments != record.arguments:
-            fields["arguments"] = _used_arguments(result)
+            line["arguments"] = _used_arguments(result)
         if result.cached:
-            fields["cached"] = True
+            line["cached"] = True
         if result.repairs:
-            fields["repairs"] = result.repairs
+            line["repairs"] = result.repairs
         if result.error is not None:
-            fields["error"] = _failure(result.error)
+            line["error"] = _failure(result.error)
         if result.details is not None:
-            fields["details"] = plain_data(result.details)
+            line["details"] = plain_data(result.details)
         if record.variable is not None:
-            fields["variable"], fields["output"] = record.variable, _output(result.output)
-        self._write("result", fields)
+            line["variable"], line["output"] = record.variable, _output(result.output)
+        self._write(line)
 
     def _on_end(self, event: dict[str, Any]) -> None:
         result = event["result"]
-        fields: dict[str, Any] = {"status": event["status"]}
+        line = self._line("end")
+        line["status"] = event["status"]
         if result.reply is not None:
-            fields["reply"] = result.reply
+            line["reply"] = result.reply
         if result.status_reason is not None:
-            fields["reason"] = result.status_reason
+            line["reason"] = result.status_reason
         if result.pending_approvals:
-            fields["waiting"] = [call.id for call in result.pending_approvals]
-        self._write("end", {**fields, **self._totals()})
+            line["waiting"] = [call.id for call in result.pending_approvals]
+        self._write(line | self._totals())
 
     def _totals(self) -> dict[str, Any]:
         run = self._run
-        totals: dict[str, Any] = {"usage": run.usage, "tool_rounds": run.tool_rounds}
+        totals: dict[str, Any] = {"usage": _counts(run.usage), "tool_rounds": run.tool_rounds}
         optional = {"cost": run.cost, "error": self._error}
         return totals | {name: value for name, value in optional.items() if value is not None}
 
@@ -336,20 +341,19 @@ class RunRecorder:
             message.store_encoding(_HASH, known)
         return str(known)
 
-    def _add_tools(self) -> str | None:
-        """Return the hash of the run's tools; None without tools."""
+    def _find_new_tools(self) -> bool:
+        """Whether the run's tools have changed; `_tools_hash` is their new hash."""
         tools = tuple(self._run.tools())
-        if tools != self._tools:
-            self._tools = tools
-            self._tools_hash = self._add(b"tools", [_tool(tool) for tool in tools])
-        return self._tools_hash if tools else None
+        if tools == self._tools:
+            return False
+        self._tools = tools
+        self._tools_hash = self._add(b"tools", [_tool(tool) for tool in tools])
+        return True
 
     def _add_specs(self, specs: Sequence[ToolSpec]) -> str:
         """Return the hash of the tools that are sent besides the messages."""
-        if len(specs) == len(self._tools) and self._tools_hash is not None:
-            specs_of_tools = [tool.spec for tool in self._tools]
-            if all(map(is_, specs, specs_of_tools)):
-                return self._tools_hash
+        if self._tools_hash is not None and _are_same(specs, [tool.spec for tool in self._tools]):
+            return self._tools_hash
         return self._add(b"tools", [_spec(spec) for spec in specs])
 
     def _add(self, kind: bytes, value: Any) -> str:
@@ -363,37 +367,36 @@ class RunRecorder:
 
     # ---- lines
 
-    def _write(self, kind: str, fields: dict[str, Any]) -> None:
+    def _line(self, kind: str) -> dict[str, Any]:
+        """Return the first fields of a line. A reply without a decision is written before it."""
+        if not self._started:
+            self._started = perf_counter()
+            self._write(self._line("run") | header(self._run, self._gateway, self._parent))
+        if self._reply is not None:
+            self._write_reply(None)
+        at = round(perf_counter() - self._started, 6)
+        return {"type": kind, "run": self._id, "turn": self._run.turns, "at": at}
+
+    def _write(self, line: dict[str, Any]) -> None:
         """Write a line, with the messages and tools that it needs before it.
 
         The checksum covers these lines and all earlier lines of the run.
         """
-        if not self._started:
-            self._write_header()
-        if self._reply is not None:
-            self._write_reply(None)
-        at = round(perf_counter() - self._started, 6)
-        head = {"type": kind, "run": self._id, "turn": self._run.turns, "at": at}
-        line = self._encode(head | fields)
+        text = self._encode(line)
         if self._content:
-            line = b"".join([*self._content, line])
+            text = b"".join([*self._content, text])
             self._content.clear()
-        self._check = crc32(line, self._check)
-        self._append(b'%b,"check":%d}\n' % (line[:-1], self._check))
-
-    def _write_header(self) -> None:
-        first, content = header(self._run, self._gateway, self._parent), self._content
-        self._content, self._started = [], perf_counter()
-        self._write("run", first)
-        self._content = content
+        self._check = crc32(text, self._check)
+        self._append(b'%b,"check":%d}\n' % (text[:-1], self._check))
 
 
 class _Traced:
-    """A function of a gateway that is recorded; its `__self__` is still the gateway."""
+    """A function of a gateway that is recorded; the run still recognizes the gateway."""
 
     def __init__(self, recorder: RunRecorder, send: Callable[..., Any]) -> None:
         self._recorder, self._send = recorder, send
         self.__self__ = getattr(send, "__self__", None)
+        self.__func__ = getattr(send, "__func__", None)
 
 
 class _TracedChat(_Traced):
@@ -427,6 +430,11 @@ class _TracedStream(_Traced):
         return stream
 
 
+def _are_same(some: Sequence[object], others: Sequence[object]) -> bool:
+    """Whether two sequences contain the same objects."""
+    return len(some) == len(others) and all(map(is_, some, others))
+
+
 def _since(began: float) -> float:
     return round(perf_counter() - began, 6)
 
@@ -439,6 +447,22 @@ def _error(error: BaseException) -> dict[str, Any]:
     fields = {"type": type(error).__name__, "message": exception_text(error)}
     status = getattr(error, "status", None)
     return fields if status is None else {**fields, "status": status}
+
+
+def _counts(usage: Usage) -> dict[str, int | None]:
+    counts = {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cached_input_tokens": usage.cached_input_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
+    }
+    return {name: count for name, count in counts.items() if count is not None}
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    fields = {"id": call.id, "name": call.name, "arguments": call.arguments}
+    return fields if call.provider_data is None else {**fields, "provider_data": call.provider_data}
 
 
 def _spec(spec: ToolSpec) -> dict[str, Any]:

@@ -116,6 +116,52 @@ async def test_a_request_is_written_as_the_difference_from_the_previous_one(
     assert [turn.request.added for turn in run.turns] == [(0, 1), (2, 3), (4, 5)]
 
 
+async def test_tools_and_keywords_are_written_again_when_they_change(
+    run_file, new_conversation, new_recorder, lines
+):
+    conversation = new_conversation([call(), call(), answer()], new_recorder().tool)
+    params = RunnerParams(messages=[Message.user("Go.")], trace=run_file, temperature=0.5)
+    runner = ToolRunner(conversation.deps, params)
+    async for _ in runner:
+        if runner.iteration_count == 2:
+            runner.set_params(lambda now: RunnerParams(tools=ToolRegistry(), trace=run_file))
+    written = [line for line in lines() if line["type"] == "request"]
+    assert [{"tools", "options"} & line.keys() for line in written] == [
+        {"tools", "options"},
+        set(),
+        {"tools", "options"},
+    ]
+    turns = read_run(run_file.path).turns
+    assert [len(turn.request.tools) for turn in turns] == [1, 1, 0]
+    assert [turn.request.options for turn in turns] == [
+        {"temperature": 0.5},
+        {"temperature": 0.5},
+        {},
+    ]
+
+
+async def test_native_calls_are_not_written_a_second_time(traced, new_recorder, lines):
+    run, _ = await traced([calls("f"), "done"], new_recorder().tool, dialect=NativeDialect())
+    first = next(line for line in lines() if line["type"] == "reply")
+    assert first["decision"] == {}
+    assert run.turns[0].decision.calls == run.turns[0].reply.message.tool_calls
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+async def test_a_trace_does_not_change_what_is_sent(run_file, is_streamed):
+    bodies = []
+    for trace in (None, run_file):
+        model = ScriptedModel([answer()])
+        gateway = Gateway("openai:m", transport=model)
+        deps = ToolLoopDeps(gateway.chat, stream=gateway.stream if is_streamed else None)
+        session = await deps.context_engine.create_session("s")
+        await run_tool_loop(deps, session, "Go.", trace=trace)
+        bodies += model.bodies
+    assert bodies[0]["prompt_cache_key"]
+    assert bodies[0] == bodies[1]
+    assert read_run(run_file.path).turns[0].request.options == {}
+
+
 async def test_the_lines_of_a_turn_do_not_grow_with_the_conversation(run_file, new_conversation):
     replies = [call(n=number) for number in range(100, 160)]
     made = Tool("f", execute=lambda arguments: str(arguments["n"]), effect="read")
