@@ -6,6 +6,7 @@ import pytest
 
 from tests.conformance.case import load_cases
 from tests.conformance.course import FILES, functions_of, load_course_file
+from tests.conformance.differences import PAGE, differences
 from tests.conformance.grade import grade
 from tests.conformance.starters import FINISHED, STARTERS, starters
 from tests.conformance.subject import SubjectError
@@ -147,3 +148,7 @@ async def test_an_operation_or_an_argument_that_a_subject_does_not_have_is_unsup
     for operation, arguments in [("dance", {}), ("read", {"text": "", "speed": 1})]:
         outcome = await subject.perform(operation, arguments)
         assert outcome["error"]["kind"] == "unsupported"
+
+
+def test_the_page_of_differences_is_up_to_date() -> None:
+    assert PAGE.read_text(encoding="utf-8") == differences(), "Run `make course`."
