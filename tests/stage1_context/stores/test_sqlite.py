@@ -345,6 +345,7 @@ async def test_a_store_that_is_not_closed_is_released_from_memory(path, collect)
         collect()
         if gone() is None:
             break
+        await asyncio.sleep(0.001)  # lets the thread run
     assert gone() is None
 
 
