@@ -20,6 +20,11 @@ DATA = Path(
 ).resolve()
 
 
+def pytest_xdist_auto_num_workers():
+    """Run one process more than there are cores, because some tests wait."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture(scope="session")
 def recorded():
     """`recorded(file)` returns the rows of a file of external data, and the module that compares

@@ -156,6 +156,7 @@ class Tools:
 
     def __init__(self, traces, attempt, points, written, awaited):
         self._file = os.open(traces, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(self._file, b"\n")  # ends a line that a killed program did not end
         self._attempt, self._points, self._written, self._awaited = (
             attempt,
             points,

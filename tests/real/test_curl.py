@@ -14,7 +14,7 @@ pytestmark = pytest.mark.real
 @pytest.fixture
 def base_url():
     """The URL of a server that was started from the command line."""
-    command = [sys.executable, "-m", "stage0_gateway", "serve", "--port", "0"]
+    command = [sys.executable, "-m", "stage3_tools", "serve", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         server.stdout.readline()
         yield re.fullmatch(r"LLM_BASE_URL=(\S+)\n", server.stdout.readline())[1]

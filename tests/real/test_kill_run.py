@@ -5,6 +5,7 @@ random; KILL_SEED=… in the environment repeats a run that printed it.
 """
 
 import asyncio
+import contextlib
 import importlib.util
 import json
 import os
@@ -113,6 +114,15 @@ def starter():
         yield start
 
 
+def complete_lines(path):
+    """Return the values of a file of JSON lines, without a line that a killed program did not end."""
+    found = []
+    for line in path.read_text().splitlines() if path.exists() else ():
+        with contextlib.suppress(json.JSONDecodeError):
+            found.append(json.loads(line))
+    return found
+
+
 async def run_attempts(start, folder, dialect, kills):
     """Run a session in one process after the other: each is killed, and the last one completes."""
     folder.mkdir()
@@ -128,11 +138,7 @@ async def run_attempts(start, folder, dialect, kills):
         }
         outcome_of_run = await asyncio.to_thread(start, **given)
         journal = await journal_in(location, folder / f"{number}.db")
-        left = (
-            [json.loads(line) for line in traces.read_text().splitlines()]
-            if traces.exists()
-            else []
-        )
+        left = complete_lines(traces)
         attempts.append(
             Attempt(
                 **outcome_of_run,
