@@ -55,13 +55,16 @@ def pytest_terminal_summary(terminalreporter):
                 terminalreporter.write_line(text)
 
 
+def pytest_collection_finish():
+    """Exclude the collected tests from the garbage collection: there are 15,000, and all stay alive."""
+    gc.freeze()
+
+
 @pytest.fixture
 def collect():
-    """`collect()` is `gc.collect()` for objects of the test only, because the heap of all tests is
-    large."""
+    """`collect()` is `gc.collect()` for objects of the test only."""
     gc.freeze()
-    yield gc.collect
-    gc.unfreeze()
+    return gc.collect
 
 
 @pytest.fixture
