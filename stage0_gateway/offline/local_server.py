@@ -22,17 +22,7 @@ BODY_LIMIT = 64 * 1024 * 1024
 def make_server(
     host: str = "127.0.0.1", port: int = 0, *, faults: str | Iterable[str | None] = ()
 ) -> ThreadingTCPServer:
-    """Open the port, and return the server; `serve_forever()` answers requests.
-
-    Args:
-        host: The address to listen on.
-        port: The port. 0 selects a free one, shown in `server_address`.
-        faults: The faults of the first replies, as for `OfflineModel`.
-
-    Raises:
-        OSError: The port is in use, or the host is not an address of this machine.
-        ConfigurationError: A fault is unknown.
-    """
+    """Open the port, and return the server. This is `offline_server`, which documents it."""
     return _Server(host, port, fault_plan(faults))
 
 

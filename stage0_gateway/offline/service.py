@@ -29,10 +29,12 @@ _PAGE = """<!doctype html>
 <title>The rule-based model</title>
 <style>body { font: 1rem/1.6 system-ui, sans-serif; max-width: 42rem; margin: 3rem auto; }</style>
 <h1>The rule-based model</h1>
-<p>This server answers in the formats of OpenAI, Anthropic and Gemini. It consists of rules; it is
-not a language model. It selects a tool by the words that it shares with the question.</p>
+<p>This server answers in both formats of OpenAI, and in those of Anthropic and Gemini. It consists
+of rules; it is not a language model. It selects a tool by the words that it shares with the
+question.</p>
 <ul>
 <li><code>POST /v1/chat/completions</code>: OpenAI</li>
+<li><code>POST /v1/responses</code>: OpenAI, the newer format</li>
 <li><code>POST /v1/messages</code>: Anthropic</li>
 <li><code>POST /v1beta/models/teacher:generateContent</code>: Gemini</li>
 <li><code>GET <a href="/v1/models">/v1/models</a></code>: the one model, <code>teacher</code></li>

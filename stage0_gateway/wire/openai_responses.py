@@ -27,6 +27,7 @@ from stage0_gateway.parts import (
 from stage0_gateway.request import ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.wire.names import sent_name, shortened
+from stage0_gateway.wire.openai import headers as headers
 from stage0_gateway.wire.openai_responses_reply import NAME as NAME
 from stage0_gateway.wire.openai_responses_reply import OpenAIResponsesReader
 from stage0_gateway.wire.provider_data import call_position, deep_merge, own_data
@@ -46,11 +47,6 @@ reader = OpenAIResponsesReader
 def path(model: str, *, stream: bool = False) -> str:
     """Return the path, which is the same for every model."""
     return "/responses"
-
-
-def headers(api_key: str | None) -> dict[str, str]:
-    """Return the bearer token; local servers need none."""
-    return {"Authorization": f"Bearer {api_key}"} if api_key else {}
 
 
 def decode(body: Mapping[str, Any]) -> ChatResponse:

@@ -3,19 +3,22 @@
     before   a b c d          after   a c d e
     parts    [0, 1] [2, 4] e  slices of `before`, and new items
 
-Pure; `recorder` writes the parts and `reader` reads them.
+Pure; `recorder` writes the parts and `reader` reads them. `page/view` writes them into a page.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T", bound=Hashable)
 
 Part = str | list[int]
 """A new item, or the start and the end of a slice of the previous sequence."""
 
 
-def difference(before: Sequence[str], after: Iterable[str]) -> list[Part]:
-    """Return the parts of a sequence."""
+def difference(before: Sequence[T], after: Iterable[T]) -> list[T | list[int]]:
+    """Return the parts of a sequence: slices [start, end] of the previous one, and new items."""
     positions = {item: position for position, item in reversed([*enumerate(before)])}
-    parts: list[Part] = []
+    parts: list[T | list[int]] = []
     end = 0  # of the newest slice
     for item in after:
         position = end if end < len(before) and before[end] == item else positions.get(item)

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from stage0_gateway import ChatResponse, Message
-from stage1_context import ContextEngine
-from stage3_tools.dialects.escaping import is_feedback
+from stage1_context import ContextEngine, MessageHistory
 from stage3_tools.errors import ToolError
 from stage3_tools.loop import result_of, run_turns, stoppable
 from stage3_tools.options import Chat, ToolLoopDeps
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolLoopResult
+from stage3_tools.resume.open_calls import last_question
 from stage3_tools.run.state import RunState, Turn
 from stage3_tools.run.stop_policy import Ending
 from stage3_tools.tool import Tool
@@ -75,7 +75,8 @@ async def fork_run(run: Run, chat: Chat, fork: Fork, source: Path, target: Path)
         approve=fork.approve,
         trace=RunFile(target, parent=RunParent(source.name, run.id, fork.turn)),
     )
-    state = RunState(deps, engine.transcript(session_id), options, _question(messages))
+    question = last_question(MessageHistory(messages))
+    state = RunState(deps, engine.transcript(session_id), options, question)
     first = None
     if fork.reply is not None:
         response = ChatResponse(Message.assistant(fork.reply), finish_reason="stop")
@@ -102,16 +103,11 @@ def _messages(turn: RunTurn, fork: Fork) -> list[Message]:
     assert turn.request is not None
     messages = list(turn.request.stored)
     if fork.message is not None:
-        question = _question(messages)
+        question = last_question(MessageHistory(messages))
         if question is None:
             raise ValueError("The conversation has no question that could be replaced.")
         messages[messages.index(question)] = Message.user(fork.message)
     return messages
-
-
-def _question(messages: list[Message]) -> Message | None:
-    questions = [each for each in messages if each.role == "user" and not is_feedback(each)]
-    return questions[-1] if questions else None
 
 
 def _recorded_tools(run: Run, turn: RunTurn) -> ToolRegistry:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from stage0_gateway import Message, ThinkingPart, Usage
+from stage0_gateway import Usage
 from stage3_tools.trace.values import Run, RunCall, RunReply, RunTurn
 from stage3_tools.variables.long_values import json_value
 
@@ -92,7 +92,7 @@ def _turn_steps(run: Run, turn: RunTurn) -> Iterator[dict[str, Any]]:
         "timestamp": timestamp(run, reply.at if reply else turn.calls[0].at),
         "model_name": reply.model if reply else None,
         "message": reply.text if reply else "",
-        "reasoning_content": _thinking(reply.message) if reply and reply.message else None,
+        "reasoning_content": (reply.message.thinking or None) if reply and reply.message else None,
         "tool_calls": [_call(call) for call in turn.calls] or None,
         "observation": {"results": observation} if observation else None,
         "metrics": _metrics(reply) if reply else None,
@@ -165,11 +165,6 @@ def _extra(turn: RunTurn) -> Mapping[str, Any] | None:
     if turn.decision is not None and turn.decision.repairs:
         fields["repairs"] = [repair.name for repair in turn.decision.repairs]
     return fields or None
-
-
-def _thinking(message: Message) -> str | None:
-    parts = () if isinstance(message.content, str) else message.content
-    return "\n".join(part.text for part in parts if isinstance(part, ThinkingPart)) or None
 
 
 def timestamp(run: Run, at: float) -> str:

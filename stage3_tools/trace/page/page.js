@@ -177,7 +177,7 @@ function showChart() {
   const most = Math.max(1, ...totals);
   $("chart").replaceChildren(...data.turns.map((turn, index) => element("a", {
     href: `#turn-${index + 1}-numbers`, tabindex: "-1", "aria-current": String(index === selected),
-    title: `Turn ${turn.number}: about ${number(totals[index])} tokens`,
+    title: `Turn ${turn.number}: about ${number(totals[index])} tokens, cost ${dollars(turn.reply?.cost)}`,
   }, element("span", { class: "hidden" }, `Turn ${turn.number}: about ${totals[index]} tokens`),
   ...PARTS.map((part) => element("i", { class: part, style: { height: `${(100 * (turn.parts[part] || 0)) / most}%` } })))));
   const names = element("p", { class: "parts" }, ...PARTS.map((part) => element("span", {}, element("i", { class: part }), part)));
@@ -222,8 +222,12 @@ function ending_(run = data.runs[0]) {
   if (!run) return null;
   const state = run.status || "The file ends here: the run has not ended, or was killed.";
   return element("section", { class: "part" }, element("h3", {}, "End of the run", element("small", {}, pill(state, run.status === "completed" ? "good" : "warn"))),
-    run.reason ? element("p", {}, run.reason) : null, run.reply ? textBox(run.reply) : null);
+    run.reason ? element("p", {}, run.reason) : null, run.reply ? textBox(run.reply) : null,
+    element("details", {}, element("summary", {}, "About this run"), factsTable(run.facts)));
 }
+
+const factsTable = (facts) => element("table", {}, element("tbody", {}, ...Object.entries(facts).filter(([, value]) => value !== "").map(([key, value]) =>
+  element("tr", {}, element("th", { scope: "row" }, key), element("td", {}, asText(value))))));
 
 function messageBox(index, name = "", note = "") {
   const message = data.messages[index];
@@ -242,8 +246,7 @@ function requestPart(turn, index) {
   const settings = Object.entries(turn.request.settings || {});
   const { added } = difference(index);
   return [`${count(list.length, "message")}, ${count(tools.length, "tool")}`,
-    settings.length ? element("table", {}, element("tbody", {}, ...settings.map(([key, value]) =>
-      element("tr", {}, element("th", { scope: "row" }, key), element("td", {}, asText(value)))))) : null,
+    settings.length ? factsTable(turn.request.settings) : null,
     tools.length ? element("details", {}, element("summary", {}, count(tools.length, "tool")), ...tools.map((tool) =>
       element("div", {}, element("h4", {}, tool.name, " ", tool.effect ? pill(tool.effect, "") : ""), element("p", {}, tool.description || ""), textBox(asText(tool.parameters))))) : null,
     ...requestMessages(list, new Set(isFirst(index) ? [] : added))];
@@ -291,6 +294,7 @@ function replyPart(turn) {
   const selection = decision.start !== undefined && decision.start !== null ? [[decision.start, decision.end]] : [];
   return [note, textWithSelection(reply.text, selection, marks),
     ...(reply.calls || []).map((call) => element("div", {}, element("h4", {}, `native call ${call.name} (${call.id})`), textBox(call.arguments))),
+    reply.refusal ? element("p", { class: "bad" }, `Refused: ${reply.refusal}`) : null,
     reply.thinking ? element("details", {}, element("summary", {}, "Thinking"), textBox(reply.thinking)) : null,
     attempts(reply.attempts || [])];
 }
@@ -320,10 +324,16 @@ function decisionPart(turn) {
   const [text, name] = kinds[decision.kind] || [decision.kind, ""];
   return [pill(text, name),
     decision.candidates || decision.feedback ? element("p", {}, `Candidates for JSON in the text: ${decision.candidates}`) : null,
-    decision.repairs?.length ? element("div", {}, element("h4", {}, "Repairs"), element("ul", {}, ...decision.repairs.map((each) => element("li", {}, `${each.name} at character ${each.start}`)))) : null,
-    decision.issues?.length ? element("div", {}, element("h4", {}, "Issues"), element("ul", {}, ...decision.issues.map((each) => element("li", { class: "bad" }, each)))) : null,
+    listPart("Not readable", decision.unreadable, "bad"),
+    listPart("Repairs", decision.repairs?.map((each) => `${each.name} at character ${each.start}`)),
+    listPart("Issues", decision.issues, "bad"),
     decision.feedback ? element("div", {}, element("h4", {}, "Feedback to the model"), textBox(decision.feedback)) : null,
     decision.reply ? element("div", {}, element("h4", {}, "Reply"), textBox(decision.reply)) : null];
+}
+
+function listPart(title, lines, name = "") {
+  if (!lines?.length) return null;
+  return element("div", {}, element("h4", {}, title), element("ul", {}, ...lines.map((each) => element("li", { class: name }, each))));
 }
 
 function callsPart(turn) {
@@ -336,20 +346,30 @@ function callsPart(turn) {
     element("div", { class: "lane", "aria-hidden": "true" }, element("i", { class: `bar ${call.is_error ? "bad" : "call"}`, style: { left: `${(100 * (call.start - from)) / all}%`, width: `${(100 * (call.seconds || 0)) / all}%` } })),
     element("h4", {}, "Arguments as written"), textBox(call.arguments),
     call.used !== undefined && call.used !== null ? element("div", {}, element("h4", {}, "Arguments as used"), textBox(asText(call.used))) : null,
+    listPart("Repairs of the arguments", call.repairs),
     call.approval ? element("p", {}, `Approval: ${call.approval}`) : null,
-    call.retries?.length ? element("div", {}, element("h4", {}, "Failed attempts"), element("ul", {}, ...call.retries.map((each) => element("li", {}, each)))) : null,
+    listPart("Progress", call.progress.map(asText)),
+    listPart("Failed attempts", call.retries),
     call.output !== undefined && call.output !== null ? element("div", {}, element("h4", {}, "Result for the model"), textBox(call.output)) : null,
     call.error ? element("p", { class: "bad" }, `Error: ${call.error}`) : null,
     call.variable ? element("p", {}, `Stored as the variable ${call.variable}`) : null,
     call.details !== undefined && call.details !== null ? element("details", {}, element("summary", {}, "Details for people"), textBox(asText(call.details))) : null))];
 }
 
-function numbersPart(turn) {
+// The cost of the replies of a run up to a turn; unknown if no reply has a cost.
+function costUntil(index) {
+  const costs = data.turns.slice(0, index + 1).filter((turn) => turn.run === data.turns[index].run)
+    .map((turn) => turn.reply?.cost).filter((cost) => typeof cost === "number");
+  return costs.length ? costs.reduce((sum, cost) => sum + cost, 0) : null;
+}
+
+function numbersPart(turn, index) {
   const usage = turn.reply?.usage || {};
   const rows = [
     ...PARTS.map((part) => [element("span", {}, element("i", { class: `swatch ${part}` }), part), turn.parts[part] === undefined ? "–" : `about ${number(turn.parts[part])}`]),
     ...Object.entries(usage).filter(([, value]) => value !== null).map(([key, value]) => [`reported: ${key.replaceAll("_", " ")}`, number(value)]),
     ["cost", dollars(turn.reply?.cost)],
+    ["cost of the run up to this turn", dollars(costUntil(index))],
   ];
   return ["", element("table", {}, element("tbody", {}, ...rows.map(([key, value]) => element("tr", {}, element("th", { scope: "row" }, key), element("td", {}, value)))))];
 }

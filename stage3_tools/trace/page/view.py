@@ -11,6 +11,7 @@ from typing import Any
 from stage0_gateway import ImagePart, JsonPart, Message, TextPart, ThinkingPart, Usage
 from stage1_context import ApproximateCounter
 from stage3_tools.result import plain_data
+from stage3_tools.trace.difference import difference
 from stage3_tools.trace.values import (
     Run,
     RunCall,
@@ -43,19 +44,19 @@ class _View:
         self.messages: list[dict[str, Any]] = []
         self.tools: list[list[dict[str, Any]]] = []
         self._message_indexes: dict[str, int] = {}
-        self._tool_indexes: dict[tuple[RunTool, ...] | str, int] = {}
+        self._tool_indexes: dict[str, int] = {}
+        self._counter = ApproximateCounter()
         self._tokens: dict[str, int] = {}
         self._before: list[int] = []
 
     def data(self, runs: Sequence[Run], file: str, problems: Sequence[str]) -> dict[str, Any]:
-        turns, heads, start = [], [], 0.0
+        turns, heads = [], []
         for number, run in enumerate(runs):
             offset = run.time - runs[0].time
             self._before = []  # the first request of a run is shown as a whole
             shown = [self._turn(turn, number, offset) for turn in run.turns]
             turns += shown
             heads.append(self._head(run, offset))
-            start = max(start, offset)
         return {
             "file": file,
             "problems": list(problems),
@@ -68,22 +69,25 @@ class _View:
     # ---- runs and turns
 
     def _head(self, run: Run, offset: float) -> dict[str, Any]:
-        end = run.end or RunEnd(at=_last_time(run), status="", usage=Usage())
+        end = run.end or _totals_so_far(run)
         error = f"{end.error.type}: {end.error.message}" if end.error else None
+        parent = run.parent
         return {
             "offset": offset,
-            "id": run.id,
             "model": run.model,
-            "session": run.session_id,
             "question": _question(run),
-            "dialect": run.dialect.get("name") or run.dialect.get("type"),
-            "options": plain_data(dict(run.options)),
-            "packages": dict(run.packages),
-            "parent": asdict(run.parent) if run.parent else None,
+            "dialect": run.dialect["name"],
+            "facts": {
+                "run": run.id,
+                "forked from": f"{parent.file}, turn {parent.turn}" if parent else "",
+                "session": run.session_id,
+                **{name.replace("_", " "): plain_data(each) for name, each in run.options.items()},
+                **run.packages,
+            },
             "status": end.status,
             "reason": error or end.reason,
             "reply": end.reply,
-            "usage": asdict(end.usage) if end.usage else None,
+            "usage": asdict(end.usage),
             "cost": end.cost,
             "seconds": end.at,
         }
@@ -160,23 +164,8 @@ class _View:
     def _count(self, text: str, key: str = "") -> int:
         key = key or text
         if key not in self._tokens:
-            self._tokens[key] = ApproximateCounter().count(text)
+            self._tokens[key] = self._counter.count(text)
         return self._tokens[key]
-
-
-def difference(before: Sequence[int], now: Sequence[int]) -> list[Any]:
-    """Return a list as slices [start, end] of another one, and new items."""
-    places = {each: index for index, each in enumerate(before)}
-    found: list[Any] = []
-    for each in now:
-        at = places.get(each)
-        if at is None:
-            found.append(each)
-        elif found and isinstance(found[-1], list) and found[-1][1] == at:
-            found[-1][1] = at + 1
-        else:
-            found.append([at, at + 1])
-    return found
 
 
 # ---- values
@@ -189,6 +178,14 @@ def _question(run: Run) -> str:
             if _part_of(message) == "history" and message.role == "user" and not message.name:
                 return message.text
     return ""
+
+
+def _totals_so_far(run: Run) -> RunEnd:
+    """The totals of a run without an ending."""
+    replies = [turn.reply for turn in run.turns if turn.reply]
+    usage = sum((reply.usage for reply in replies if reply.usage), Usage())
+    costs = [reply.cost for reply in replies if reply.cost is not None]
+    return RunEnd(at=_last_time(run), status="", usage=usage, cost=sum(costs) if costs else None)
 
 
 def _last_time(run: Run) -> float:
@@ -251,21 +248,15 @@ def _reply(reply: RunReply) -> dict[str, Any]:
             {"id": call.id, "name": call.name, "arguments": call.arguments}
             for call in (message.tool_calls if message else ())
         ],
-        "thinking": _thinking(message) if message else "",
+        "thinking": message.thinking if message else "",
         "finish_reason": reply.finish_reason,
-        "raw_finish_reason": reply.raw_finish_reason,
-        "refusal": reply.refusal,
+        "refusal": reply.refusal or reply.block_reason,
         "usage": asdict(reply.usage) if reply.usage else None,
         "cost": reply.cost,
         "model": reply.model,
         "request_id": reply.request_id,
         "attempts": plain_data(list(reply.attempts)),
     }
-
-
-def _thinking(message: Message) -> str:
-    parts = () if isinstance(message.content, str) else message.content
-    return "\n".join(part.text for part in parts if isinstance(part, ThinkingPart))
 
 
 def _decision(decision: RunDecision | None, reply: RunReply | None) -> dict[str, Any] | None:
@@ -329,9 +320,6 @@ def _call(call: RunCall, offset: float) -> dict[str, Any]:
             "output": result.message.text,
             "is_error": result.is_error,
             "error": result.error_kind,
-            "issues": [
-                " ".join((each.path, each.message)) for each in getattr(result, "issues", ())
-            ],
             "details": plain_data(result.details),
             "variable": result.variable,
         }

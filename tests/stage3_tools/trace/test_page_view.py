@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from stage0_gateway import ImagePart, JsonPart, Message, TextPart, ToolCall
+from stage0_gateway import ChatResponse, ImagePart, JsonPart, Message, TextPart, ToolCall, Usage
 from stage1_context import DropOldest
 from stage3_tools import Later, NativeDialect, Reject, RunFile, Tool, ToolOutput, read_runs
 from stage3_tools.trace.page.html import file_data, render_page, write_page
@@ -202,3 +202,29 @@ async def test_marks_count_utf16_units(traced, data, new_recorder):
     assert raw[2 * decision["start"] :][:2].decode("utf-16-le") == "{"
     (repair,) = decision["repairs"]
     assert raw[2 * repair["start"] : 2 * repair["end"]].decode("utf-16-le") == ","
+
+
+async def test_a_killed_run_shows_its_tokens_so_far(run_file, traced, data):
+    costs = {"finish_reason": "stop", "usage": Usage(100, 7)}
+    replies = [ChatResponse(Message.assistant(text), **costs) for text in (call(), answer())]
+    await traced(replies, Tool("f", "Do.", None, lambda arguments: "1", effect="read"))
+    lines = run_file.path.read_bytes().splitlines(keepends=True)
+    run_file.path.write_bytes(b"".join(lines[:-1]))
+    run = data()["runs"][0]
+    assert run["status"] == ""
+    assert (run["usage"]["input_tokens"], run["usage"]["output_tokens"]) == (200, 14)
+
+
+async def test_the_facts_about_a_run_are_its_id_options_and_versions(traced, data):
+    await traced([answer()], max_tool_rounds=3)
+    facts = data()["runs"][0]["facts"]
+    assert facts["run"]
+    assert facts["max tool rounds"] == 3
+    assert facts["forked from"] == ""
+    assert "python" in facts
+
+
+async def test_the_text_of_a_refusal_is_shown(traced, data):
+    refused = {"finish_reason": "refusal", "refusal": "I will not."}
+    await traced([ChatResponse(Message.assistant(""), **refused)])
+    assert data()["turns"][0]["reply"]["refusal"] == "I will not."
