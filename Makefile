@@ -5,6 +5,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 ROOMS := $(wildcard $(patsubst %,tests/benchmarks/%_*.py,context gateway output session tool tools turn))
 
+# The tests start many programs, which begin faster with compiled modules.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test check format reference grade course grade-peers mutants try-model test-real bench bench-peers bench-rooms clean
 

@@ -98,7 +98,6 @@ class RunRecorder:
         self._replied: Message | None = None  # the newest reply
         self._decided: tuple[ToolCall, ...] = ()  # the calls of the newest decision
         self._error: dict[str, Any] | None = None
-        self._is_text = True
         self._kinds: dict[type, Callable[[dict[str, Any]], None]] = {
             DecisionMade: self._on_decision,
             FeedbackGiven: self._on_feedback,
@@ -120,7 +119,6 @@ class RunRecorder:
 
     def wrap_options(self, options: ToolLoopOptions) -> ToolLoopOptions:
         """The same options, with functions that record verdicts."""
-        self._is_text = reads_text(type(options.dialect).__name__)
         approvers = {name: getattr(options, name) for name in ("approve", "approve_result")}
         changes: dict[str, Any] = {
             name: self._approver(one) for name, one in approvers.items() if one is not None
@@ -247,7 +245,7 @@ class RunRecorder:
             decision["reply"] = event["reply"]
         if repairs:
             decision["repairs"] = repairs
-        if self._is_text and not is_plain(text, repairs):
+        if self._reads_text() and not is_plain(text, repairs):
             names = [call.name for call in calls]
             decision.update(interpretation(text, names, repairs))
         if calls and not self._run.turns:  # the first reply of a chain
@@ -263,9 +261,12 @@ class RunRecorder:
         decision["feedback"] = event["feedback"]
         if issues:
             decision["issues"] = issues
-        if self._is_text:
+        if self._reads_text():
             decision.update(interpretation(text, None, ()))
         self._write_reply(decision)
+
+    def _reads_text(self) -> bool:
+        return reads_text(type(self._run.options.dialect).__name__)
 
     def _on_turn_end(self, event: dict[str, Any]) -> None:
         if self._reply is not None:  # the provider ended it, so there is no decision
@@ -431,7 +432,7 @@ class _TracedStream(_Traced):
 
 
 def _are_same(some: Sequence[object], others: Sequence[object]) -> bool:
-    """Whether two sequences contain the same objects."""
+    """Whether two sequences contain the same objects. Equal ones may differ, as 1 and True do."""
     return len(some) == len(others) and all(map(is_, some, others))
 
 
