@@ -23,7 +23,7 @@ _spec = importlib.util.spec_from_file_location(
 monkey = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(monkey)
 
-RUNS = 20  # of each kind
+RUNS = 25  # of each kind
 
 
 class TracedWorld(monkey.World):
