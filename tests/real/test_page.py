@@ -229,6 +229,8 @@ async def test_a_turn_shows_what_was_added_and_where_the_json_was_repaired(brows
 
 
 async def test_a_fork_begins_with_the_calls_of_the_edited_reply(browser, opened):
+    from selenium.webdriver.support.ui import WebDriverWait
+
     async def fork(path: Path) -> Path:
         await five_turns(path)
         source, target = read_run(path), path.with_name("fork.jsonl")
@@ -243,6 +245,9 @@ async def test_a_fork_begins_with_the_calls_of_the_edited_reply(browser, opened)
     assert text(browser, "#turns a").strip().startswith("Turn –get_weather")
     assert browser.execute_script("return document.querySelectorAll('#turns .bad').length") == 0
     assert "22 degrees in Oslo" in text(browser, "#calls")
+    browser.execute_script("location.hash = '#turn-2'")
+    WebDriverWait(browser, 5).until(lambda _: "End of the run" in text(browser, "#turn"))
+    assert "forked fromrun.jsonl, turn 1" in text(browser, "#turn")
     assert problems(browser) == []
 
 

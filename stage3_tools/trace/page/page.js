@@ -175,10 +175,10 @@ function bars(turn, from, all) {
 function showChart() {
   const totals = data.turns.map((turn) => PARTS.reduce((sum, part) => sum + (turn.parts[part] || 0), 0));
   const most = Math.max(1, ...totals);
+  const label = (turn, index) => `Turn ${turn.number}: about ${number(totals[index])} tokens${typeof turn.reply?.cost === "number" ? `, ${dollars(turn.reply.cost)}` : ""}`;
   $("chart").replaceChildren(...data.turns.map((turn, index) => element("a", {
-    href: `#turn-${index + 1}-numbers`, tabindex: "-1", "aria-current": String(index === selected),
-    title: `Turn ${turn.number}: about ${number(totals[index])} tokens, cost ${dollars(turn.reply?.cost)}`,
-  }, element("span", { class: "hidden" }, `Turn ${turn.number}: about ${totals[index]} tokens`),
+    href: `#turn-${index + 1}-numbers`, tabindex: "-1", "aria-current": String(index === selected), title: label(turn, index),
+  }, element("span", { class: "hidden" }, label(turn, index)),
   ...PARTS.map((part) => element("i", { class: part, style: { height: `${(100 * (turn.parts[part] || 0)) / most}%` } })))));
   const names = element("p", { class: "parts" }, ...PARTS.map((part) => element("span", {}, element("i", { class: part }), part)));
   $("chart").parentNode.querySelector(".parts")?.remove();
@@ -226,7 +226,7 @@ function ending_(run = data.runs[0]) {
     element("details", {}, element("summary", {}, "About this run"), factsTable(run.facts)));
 }
 
-const factsTable = (facts) => element("table", {}, element("tbody", {}, ...Object.entries(facts).filter(([, value]) => value !== "").map(([key, value]) =>
+const factsTable = (facts) => element("table", {}, element("tbody", {}, ...Object.entries(facts).map(([key, value]) =>
   element("tr", {}, element("th", { scope: "row" }, key), element("td", {}, asText(value))))));
 
 function messageBox(index, name = "", note = "") {
@@ -243,10 +243,9 @@ function messageBox(index, name = "", note = "") {
 
 function requestPart(turn, index) {
   const list = requests[index], tools = data.tools[turn.request.tools] || [];
-  const settings = Object.entries(turn.request.settings || {});
   const { added } = difference(index);
   return [`${count(list.length, "message")}, ${count(tools.length, "tool")}`,
-    settings.length ? factsTable(turn.request.settings) : null,
+    Object.keys(turn.request.settings).length ? factsTable(turn.request.settings) : null,
     tools.length ? element("details", {}, element("summary", {}, count(tools.length, "tool")), ...tools.map((tool) =>
       element("div", {}, element("h4", {}, tool.name, " ", tool.effect ? pill(tool.effect, "") : ""), element("p", {}, tool.description || ""), textBox(asText(tool.parameters))))) : null,
     ...requestMessages(list, new Set(isFirst(index) ? [] : added))];

@@ -71,19 +71,12 @@ class _View:
     def _head(self, run: Run, offset: float) -> dict[str, Any]:
         end = run.end or _totals_so_far(run)
         error = f"{end.error.type}: {end.error.message}" if end.error else None
-        parent = run.parent
         return {
             "offset": offset,
             "model": run.model,
             "question": _question(run),
             "dialect": run.dialect["name"],
-            "facts": {
-                "run": run.id,
-                "forked from": f"{parent.file}, turn {parent.turn}" if parent else "",
-                "session": run.session_id,
-                **{name.replace("_", " "): plain_data(each) for name, each in run.options.items()},
-                **run.packages,
-            },
+            "facts": _facts(run),
             "status": end.status,
             "reason": error or end.reason,
             "reply": end.reply,
@@ -178,6 +171,16 @@ def _question(run: Run) -> str:
             if _part_of(message) == "history" and message.role == "user" and not message.name:
                 return message.text
     return ""
+
+
+def _facts(run: Run) -> dict[str, Any]:
+    facts: dict[str, Any] = {"run": run.id}
+    if run.parent:
+        facts["forked from"] = f"{run.parent.file}, turn {run.parent.turn}"
+    if run.session_id:
+        facts["session"] = run.session_id
+    options = {name.replace("_", " "): plain_data(value) for name, value in run.options.items()}
+    return facts | options | dict(run.packages)
 
 
 def _totals_so_far(run: Run) -> RunEnd:
