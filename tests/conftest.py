@@ -56,7 +56,7 @@ def pytest_terminal_summary(terminalreporter):
 
 
 def pytest_collection_finish():
-    """Exclude the collected tests from the garbage collection: there are 15,000, and all stay alive."""
+    """Exclude the collected tests from the garbage collection, because all of them stay alive."""
     gc.freeze()
 
 

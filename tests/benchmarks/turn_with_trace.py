@@ -34,11 +34,11 @@ from stage3_tools import (
 )
 
 _BAR = 1.2
-"""A trace costs 10 to 16 % here, and not the 5 % that were planned.
+"""A trace costs 10 to 18 % here, and not the 5 % that were planned.
 
 The same code takes a third of the time if it runs repeatedly. Once per turn, between a reply and a
 tool, it is not in the caches of the processor. Even a writer that only appends one unformatted line
-per turn, without hashes, decision and checksum, costs 5 to 7 %. The bar is above the figures of a
+per turn, without hashes, decision and checksum, costs 4 to 10 %. The bar is above the figures of a
 loaded machine.
 """
 
