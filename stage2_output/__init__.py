@@ -31,6 +31,8 @@ from stage2_output.errors import InvalidSchema as InvalidSchema
 from stage2_output.errors import OutputError as OutputError
 from stage2_output.extract import extract_json as extract_json
 from stage2_output.extract import find_json as find_json
+from stage2_output.extraction.thinking import ThinkingBlock as ThinkingBlock
+from stage2_output.extraction.thinking import thinking_blocks as thinking_blocks
 from stage2_output.extraction.thinking import without_thinking as without_thinking
 from stage2_output.feedback import feedback as feedback
 from stage2_output.feedback import issue_lines as issue_lines

@@ -49,9 +49,9 @@ class OutputController:
         """Find the JSON in a text and validate it.
 
         With a schema, every candidate is checked and the last valid one is returned, since models
-        write drafts and examples first. Candidates outside thinking tags have priority. A draft
-        does not replace a later answer that is invalid. Without a schema, `extract_json` chooses.
-        Incomplete JSON is an error.
+        write drafts and examples first. Candidates in thinking count only if there is no JSON
+        outside, so a draft never replaces an answer that is invalid. Without a schema,
+        `extract_json` chooses. Incomplete JSON is an error.
 
         Args:
             text: A model's text.
@@ -70,6 +70,8 @@ class OutputController:
         if schema is None:
             return _without_schema(text)
         found, invalid = find_json(text)
+        if any(candidate.source != "thinking" for candidate in [*found, *invalid]):
+            found = [candidate for candidate in found if candidate.source != "thinking"]
         if not found:
             return _failure(text, "json", missing_json_message(text, invalid))
         if len(found) == 1 and not invalid:
@@ -190,10 +192,7 @@ def _best_result(
             if result.success:
                 return result
         rejected.add(content)
-    last = max(
-        found,
-        key=lambda item: (item.source != "thinking", isinstance(item.value, dict), item.start),
-    )
+    last = max(found, key=lambda item: (isinstance(item.value, dict), item.start))
     return _validated(text, last, schema, coerce)
 
 

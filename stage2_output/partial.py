@@ -84,7 +84,7 @@ def _find_beginning(text: str) -> tuple[int, Source] | None:
         start, position = mark.span()
         if not mark["bracket"]:
             markup.consume(mark)
-            if mark["closing"] == "":
+            if markup.begins_thinking(mark):
                 position = markup.end(position)  # the end of the text for an unclosed tag
             last_mark = position
         elif _is_json(text, start, last_mark):

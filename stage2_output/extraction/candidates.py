@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from stage2_output.extraction import lookaround
-from stage2_output.extraction.markup import BLANK, MarkupScanner, next_mark, skip_blank
+from stage2_output.extraction.markup import BLANK, MarkupScanner, next_mark
 from stage2_output.parsing.encoded import BEGINS_ESCAPED, read_encoded, read_escaped
 from stage2_output.parsing.errors import Unrepairable
 from stage2_output.parsing.lenient import LenientReader
@@ -88,7 +88,6 @@ class _Scanner:
     ) -> None:
         self._text, self._markup = text, markup
         self._start, self._end, self._first = start, end, first
-        self._answer_start = start  # behind the last thinking block
         self._intact = IntactParts(text)
         self._unclosed: UnclosedRanges = {}
         self._guesses = self._lookaheads = self._lenient_reads = 0
@@ -121,8 +120,6 @@ class _Scanner:
                         replace(thought, source="thinking") for thought in found[thoughts:]
                     ]
                     thoughts = len(found)
-                if mark["closing"]:
-                    self._answer_start = skip_blank(self._text, position)
         return found
 
     def _next_position(self, candidate: Extraction | InvalidJson) -> int | None:
@@ -154,7 +151,7 @@ class _Scanner:
     def _candidate(self, start: int) -> Extraction | InvalidJson | None:
         """Read the value at a bracket; return None if the bracket does not begin JSON."""
         text, source = self._text, self._markup.source(start)
-        is_first = start == self._answer_start
+        is_first = start == self._markup.answer_start
         is_other = lookaround.is_subscript(text, start) or (
             source == "prose"
             and (lookaround.is_checkbox(text, start) or lookaround.is_quoted_bracket(text, start))
@@ -208,7 +205,7 @@ class _Scanner:
             Unrepairable: The value continues.
         """
         text, start, end = self._text, found.start, found.end
-        is_first = start == self._answer_start
+        is_first = start == self._markup.answer_start
         is_answer = is_first or found.source in ("fenced", "tagged")
         is_in_quotes = start > 0 and text[start - 1] in "\"'"
         closers_end = lookaround.extra_closers_end(text, end)

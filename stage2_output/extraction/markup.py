@@ -8,7 +8,7 @@ not know JSON. Callers skip JSON values, so that marks inside strings do not cou
 import re
 from bisect import bisect_left
 
-from stage2_output.extraction.thinking import thinking_tags
+from stage2_output.extraction.thinking import TAG, thinking_tags
 from stage2_output.parsing.whitespace import match_end
 from stage2_output.result import Source
 
@@ -16,10 +16,10 @@ BLANK = " \t\r\n\ufeff"
 """White space around a text, and the byte order mark of some editors."""
 
 # The first character of a mark. Searching for it is ten times as fast as searching for a mark.
-_FIRST_CHARACTER = re.compile(r"[`<{\[｛［]")
+_FIRST_CHARACTER = re.compile(r"[`<{\[｛［◁]")
 # A tag contains no bracket: in a stream, the text behind the bracket may not have arrived yet.
 _MARK = re.compile(
-    r"(?P<fence>`{3,}+)|<(?P<closing>/?)(?:think(?:ing)?|thoughts?|reasoning)>"
+    rf"(?P<fence>`{{3,}}+)|(?P<thinking>{TAG})"
     r"|(?P<tag><(?:[a-z_][\w:.-]{0,60}+(?:[ \t=][^<>\n{}\[\]｛［]{0,200}+)?|\|\w{1,60}+\|)>)"
     r"|(?P<bracket>[{\[｛［])",
     re.IGNORECASE,
@@ -52,6 +52,9 @@ class MarkupScanner:
 
     Args:
         text: The complete text.
+
+    Attributes:
+        answer_start: Index of the first character that is not blank behind the last thinking block.
     """
 
     def __init__(self, text: str) -> None:
@@ -60,7 +63,10 @@ class MarkupScanner:
         self._label, self._fence_start = "", 0
         self._tagged = -1  # index of the first visible character behind the last tag
         self._text_start = len(text) - len(text.lstrip())
-        self._closing_tags = [tag for tag in thinking_tags(text) if tag.closing]
+        self.answer_start = skip_blank(text, 0)
+        tags = thinking_tags(text)
+        self._thinking_tags = {tag.start: tag for tag in tags}
+        self._closing_tags = [tag for tag in tags if tag.closing]
         self._closing_starts = [tag.start for tag in self._closing_tags]
         self._next_fence_line = -1
 
@@ -75,20 +81,24 @@ class MarkupScanner:
             label = _LABEL.match(self._text, mark.end())
             self._label = label[1].lower() if label else ""
             self._fence_start = label.end() if label else mark.end()
-        elif mark["tag"]:
+        elif (tag := self._thinking_tags.get(mark.start())) is None:
             visible = _VISIBLE.search(self._text, mark.end())
             self._tagged = visible.start() if visible else -1
-        elif mark["closing"]:
-            if self._thinking_end(mark.start()) != mark.start():
-                return False
+        elif tag.closing:
+            self.answer_start = skip_blank(self._text, tag.end)
             was_thinking, self._thinking = self._thinking, False
             return not was_thinking
         else:
             # An unclosed tag opens a thinking block only at the beginning; elsewhere it is a
             # mention.
-            is_closed = self._thinking_end(mark.start()) < len(self._text)
-            self._thinking = is_closed or mark.start() == self._text_start
+            is_closed = self._thinking_end(tag.start) < len(self._text)
+            self._thinking = is_closed or tag.start == self._text_start
         return False
+
+    def begins_thinking(self, mark: re.Match[str]) -> bool:
+        """Whether a mark is the opening tag of a thinking block."""
+        tag = self._thinking_tags.get(mark.start())
+        return tag is not None and not tag.closing
 
     def source(self, start: int) -> Source:
         """Return the location of a bracket that is not the only content of the text."""

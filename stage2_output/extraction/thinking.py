@@ -1,23 +1,30 @@
 """Find thinking blocks: text that a model writes before its answer, as in `<think>…</think>`.
 
-A closing tag without an opening one ends the first block, because some chat templates put the
-opening tag into the prompt. Quoted tags are ignored: in JSON values, in fences and in lines that
-are marked as quotations. Without this rule, a quoted `</think>` would turn the text behind it into
-the answer.
+The vocabulary contains the tags of the common models, and the analysis message of the harmony form,
+`<|channel|>analysis<|message|>…<|end|>`. A closing tag without an opening one ends the first block,
+because some chat templates put the opening tag into the prompt. Quoted tags are ignored: in JSON
+values, in fences and in lines that are marked as quotations. Without this rule, a quoted `</think>`
+would turn the text behind it into the answer.
 
-The scan reads each character once and does not choose between JSON values. Used by `markup.py` and,
-through `without_thinking`, by stage 3.
+The scan reads each character once and does not choose between JSON values. Used by `markup.py` and
+by stage 3.
 """
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from stage2_output.extraction.lookaround import begins_json
 
-_TAG = (
-    r"(?P<tag><(?P<slash>/?)(?:seed:)?(?:think(?:ing)?|thoughts?|reasoning|reflection|scratchpad)>"
-    r"|\[/?THINK\]|◁/?think▷|<\|(?:START|END)_THINKING\|>|<\|(?:begin|end)_of_thought\|>)"
+_WORDS = r"(?:seed:)?(?:think(?:ing)?|thoughts?|reasoning|reflection|scratchpad)"
+_HARMONY = r"(?:<\|start\|>assistant)?<\|channel\|>analysis(?: to=[\w.]{1,60})?<\|message\|>"
+_HARMONY_END = "<|end|>"
+TAG = (
+    rf"</?{_WORDS}>|\[/?THINK\]|◁/?think▷|<\|(?:START|END)_THINKING\|>"
+    rf"|<\|(?:begin|end)_of_thought\|>|{_HARMONY}|{re.escape(_HARMONY_END)}"
 )
+"""A pattern of all tags, for matching without regard to case."""
+
 _CLOSING = re.compile(r"</|\[/|◁/|<\|end", re.IGNORECASE)
 _STRING = r'"(?:[^"\\]++|\\.)*+(?:"|\Z)' + r"|(?<=[\s{\[,:])'(?:[^'\\]++|\\.)*+(?:'|\Z)"
 _STRING_IN_LINE = (
@@ -26,12 +33,14 @@ _STRING_IN_LINE = (
 _BRACKETS = r"(?P<opens>[{\[｛［])|(?P<closes>[}\]｝］])"
 
 _OUTSIDE_JSON = re.compile(
-    rf"{_TAG}|(?P<fence>(?:^|\n)[ \t]*+`{{3,}})|(?P<opens>[{{\[｛［])", re.IGNORECASE
+    rf"(?P<tag>{TAG})|(?P<fence>(?:^|\n)[ \t]*+`{{3,}})|(?P<opens>[{{\[｛［])", re.IGNORECASE
 )
-_IN_ANSWER = re.compile(rf"{_TAG}|{_BRACKETS}|{_STRING}", re.IGNORECASE | re.DOTALL)
+_IN_ANSWER = re.compile(rf"(?P<tag>{TAG})|{_BRACKETS}|{_STRING}", re.IGNORECASE | re.DOTALL)
 # Thoughts are less exact than answers: a quote without a counterpart in its line opens no string.
-_IN_THOUGHTS = re.compile(rf"{_TAG}|{_BRACKETS}|{_STRING_IN_LINE}", re.IGNORECASE | re.DOTALL)
-_ANY_TAG = re.compile(_TAG, re.IGNORECASE)
+_IN_THOUGHTS = re.compile(
+    rf"(?P<tag>{TAG})|{_BRACKETS}|{_STRING_IN_LINE}", re.IGNORECASE | re.DOTALL
+)
+_ANY_TAG = re.compile(TAG, re.IGNORECASE)
 _QUOTATION = re.compile(r"[ \t]*+(?:[>|#]|<!--|//|/\*)")
 _LONGEST_INDENT = 1000  # characters, so that the scan of a line with many values stays linear
 
@@ -50,6 +59,27 @@ class ThinkingTag(NamedTuple):
     closing: bool
 
 
+class ThinkingBlock(NamedTuple):
+    """A thinking block with its tags.
+
+    Attributes:
+        start: Index of its first character; 0 without an opening tag.
+        end: Index behind its last character; the length of the text without a closing tag.
+        opening: The tag that begins it; None if it began in the prompt.
+        closing: The tag that ends it; None if it is not closed.
+    """
+
+    start: int
+    end: int
+    opening: ThinkingTag | None
+    closing: ThinkingTag | None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether both of its tags are in the text."""
+        return self.opening is not None and self.closing is not None
+
+
 def thinking_tags(text: str) -> list[ThinkingTag]:
     """Find the tags that begin and end thinking blocks, in order, except for quoted tags.
 
@@ -61,27 +91,39 @@ def thinking_tags(text: str) -> list[ThinkingTag]:
     return _Scanner(text).tags() if has_bracket and _ANY_TAG.search(text) else []
 
 
-def without_thinking(text: str) -> str:
-    """Replace each thinking block with white space of the same length, so indexes stay valid.
+def thinking_blocks(text: str) -> list[ThinkingBlock]:
+    """Find the thinking blocks of a text, in order.
 
     An unclosed block extends to the end of the text if its tag begins or ends a line. In other
-    positions the tag is a mention. The text behind a block begins a new line.
+    positions the tag is a mention.
     """
-    tags = thinking_tags(text)
-    if not tags:
-        return text
-    parts, position, opened = list[str](), 0, None
-    for tag in tags:
+    blocks, opening = list[ThinkingBlock](), None
+    for tag in thinking_tags(text):
         if not tag.closing:
-            opened = tag if opened is None else opened
+            opening = opening or tag
             continue
-        start = position if opened is None else opened.start
-        parts += [text[position:start], " " * (tag.end - start - 1), "\n"]
-        position, opened = tag.end, None
-    if opened is not None and _is_at_line_edge(text, opened, position):
-        parts += [text[position : opened.start], " " * (len(text) - opened.start - 1), "\n"]
-        position = len(text)
-    return "".join(parts) + text[position:]
+        start = opening.start if opening else 0
+        blocks.append(ThinkingBlock(start, tag.end, opening, tag))
+        opening = None
+    if opening is not None and _is_at_line_edge(text, opening, blocks[-1].end if blocks else 0):
+        blocks.append(ThinkingBlock(opening.start, len(text), opening, None))
+    return blocks
+
+
+def without_thinking(text: str, blocks: Iterable[ThinkingBlock] | None = None) -> str:
+    """Replace thinking blocks with white space of the same length, so indexes stay valid.
+
+    The text behind a block begins a new line.
+
+    Args:
+        text: The text.
+        blocks: Blocks of the text, in order; None replaces all of them.
+    """
+    parts, position = list[str](), 0
+    for block in thinking_blocks(text) if blocks is None else blocks:
+        parts += [text[position : block.start], " " * (block.end - block.start - 1), "\n"]
+        position = block.end
+    return "".join(parts) + text[position:] if parts else text
 
 
 def _is_at_line_edge(text: str, tag: ThinkingTag, answer: int) -> bool:
@@ -101,16 +143,23 @@ class _Scanner:
         self._thinking = self._fenced = False
         self._opened = self._closed = 0  # number of tags so far
         self._depth = 0  # open brackets of the current JSON value
+        self._is_harmony = False  # whether the open block is an analysis message
 
     def tags(self) -> list[ThinkingTag]:
         tags, position = list[ThinkingTag](), 0
         while token := self._pattern().search(self._text, position):
             position = token.end()
-            if not token["tag"]:
+            if not (tag := token["tag"]):
                 self._count(token)
                 continue
-            closing = _CLOSING.match(token["tag"]) is not None
+            closing = _CLOSING.match(tag) is not None
+            if closing and (tag.lower() == _HARMONY_END) != self._is_harmony:
+                continue  # a block ends with the tag of its own form
             if self._ends_block(token.start()) if closing else self._begins_block(token.start()):
+                if not self._thinking:
+                    self._is_harmony = tag.lower().endswith("<|message|>")
+                elif closing:
+                    self._is_harmony = False
                 tags.append(ThinkingTag(*token.span(), closing))
                 self._thinking, self._depth = not closing, 0
                 self._opened, self._closed = self._opened + (not closing), self._closed + closing

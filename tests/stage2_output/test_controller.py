@@ -69,7 +69,6 @@ def test_a_text_without_json_returns_an_issue_and_raises_no_exception(schema, te
         ('```json\n{"n": 1}\n```\nbut {"n": 2}', {"n": 2}),
         ('<think>{"n": 1}</think>{"n": 2}', {"n": 2}),
         ('{"n": 1}<think>{"n": 2}</think>', {"n": 1}),
-        ('{"m": 1}<think>{"n": 2}</think>', {"n": 2}),
         ('<think>{"n": 1} {"n": 2}', {"n": 2}),
         ('{"n": oops} no, {"n": 2}', {"n": 2}),
     ],
@@ -81,8 +80,36 @@ def test_the_last_value_that_fits_is_used_and_values_in_thinking_only_without_an
 
 
 @pytest.mark.parametrize(
+    "tags",
+    [
+        "<think>@</think>",
+        "<thinking>@</thinking>",
+        "<reflection>@</reflection>",
+        "<scratchpad>@</scratchpad>",
+        "<seed:think>@</seed:think>",
+        "[THINK]@[/THINK]",
+        "◁think▷@◁/think▷",
+        "<|START_THINKING|>@<|END_THINKING|>",
+        "<|begin_of_thought|>@<|end_of_thought|>",
+        "<|channel|>analysis<|message|>@<|end|>",
+    ],
+)
+def test_a_draft_in_thinking_never_replaces_json_outside_of_it(tags):
+    draft = tags.replace("@", 'Perhaps {"n": 1}?')
+    for answer in ('{"m": 2}', '{"n": "two"}', '{"n": oops}'):
+        for text in (f"{draft}\n{answer}", f"{answer}\n{draft}"):
+            assert not CONTROLLER.parse_and_validate(text, SCHEMA).success
+    assert CONTROLLER.parse_and_validate(f'{draft}\n{{"n": 2}}', SCHEMA).data == {"n": 2}
+    assert CONTROLLER.parse_and_validate(draft, SCHEMA).data == {"n": 1}
+
+
+@pytest.mark.parametrize(
     ("text", "reported"),
-    [('{"a": 1} {"b": 2}', {"b": 2}), ('{"a": 1}<think>{"b": 2}</think>', {"a": 1})],
+    [
+        ('{"a": 1} {"b": 2}', {"b": 2}),
+        ('{"a": 1}<think>{"b": 2}</think>', {"a": 1}),
+        ('{"a": 1}<think>{"n": 2}</think>', {"a": 1}),
+    ],
 )
 def test_if_no_value_fits_the_issues_are_those_of_the_last_one_outside_thinking(text, reported):
     result = CONTROLLER.parse_and_validate(text, SCHEMA)
