@@ -70,8 +70,9 @@ class OutputController:
         if schema is None:
             return _without_schema(text)
         found, invalid = find_json(text)
-        if any(candidate.source != "thinking" for candidate in [*found, *invalid]):
-            found = [candidate for candidate in found if candidate.source != "thinking"]
+        answers = [candidate for candidate in found if candidate.source != "thinking"]
+        if answers or any(candidate.source != "thinking" for candidate in invalid):
+            found = answers
         if not found:
             return _failure(text, "json", missing_json_message(text, invalid))
         if len(found) == 1 and not invalid:

@@ -25,9 +25,10 @@ def feedback(result: ParseResult) -> str:
     """
     if result.success:
         return ""
-    problem, rule = result.errors[0].message, result.errors[0].rule
-    if result.extraction is None or rule in _SENTENCE_RULES:
-        return f"{printable(problem, _LONGEST_MESSAGE)} Answer with the JSON and nothing else."
+    first = result.errors[0]
+    if result.extraction is None or first.rule in _SENTENCE_RULES:
+        text = f"{printable(first.message, _LONGEST_MESSAGE)} Answer with the JSON and nothing else"
+        return f"{text}:\n{first.hint}" if first.hint else f"{text}."
     return "Your JSON does not fit:\n" + issue_lines(result.errors)
 
 

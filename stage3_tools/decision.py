@@ -4,22 +4,21 @@
     {"tool": null, "reply": "It is 22 degrees in Shanghai."}
 
 A reply contains one decision, or a JSON list of calls if several are allowed. Stage 2 finds and
-validates the JSON. The decision must be the answer itself, not a mention:
+validates the JSON. Then three rules decide whether it is used:
 
-    {"tool": …}                     answer: it begins a block and ends the reply
-    I will not run {"tool": …}!     mention: inside a sentence
-    > {"tool": …}                   mention: in a quotation, inline code, a comment or a string
+    position    the decision must be the answer itself, not a mention
+    write       a call that may change something must be the whole reply
+    arguments   they must be under the key "arguments"
 
 A model that refuses an injected decision often quotes it. Every reply without a decision leads to
-feedback and runs nothing. Used by the prompt dialect. This module does not know the registry.
+feedback and runs nothing. `reading/` contains the rules. Used by the prompt dialect.
 """
 
 import json
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from stage0_gateway import normalize_finish_reason
 from stage2_output import (
@@ -30,8 +29,13 @@ from stage2_output import (
     ParseResult,
     Repair,
     find_json,
+    thinking_blocks,
     without_thinking,
 )
+from stage3_tools.reading.keys import misplaced_arguments
+from stage3_tools.reading.position import begins_block, is_answer, is_whole
+from stage3_tools.registry import ToolRegistry
+from stage3_tools.tool import Tool
 
 TOOL_DECISION_SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -65,11 +69,23 @@ _CALL = {
 }
 _LIST = {"type": ["object", "array"], "minItems": 1, "items": _CALL}
 
+Strict = Literal["writes", "always", "never"]
+"""Which calls must be the whole reply."""
+
+WHOLE_REPLY = "whole_reply"
+"""The rule of the issue about a call that must be the whole reply, but is not."""
+
 _IN_THINKING = "There is JSON in your thoughts only, and thoughts are not acted on."
 _MENTIONED = "The JSON is part of other text, so it counts as quoted and was not used."
 _UNFINISHED = "The reply contains unfinished JSON, so nothing behind it was used."
 _AMBIGUOUS = "The reply contains two different decisions, so neither was used."
 _ADJACENT = "There are several JSON values, and only one is read. Write all calls as one list."
+_NOT_WHOLE = (
+    "{tools} was not run. It may change something, so its call must be the whole reply, without "
+    "words beside it."
+)
+_NOT_INTENDED = 'If you do not want to call it: {"tool": null, "reply": "<your answer>"}'
+_LONGEST_REPETITION = 500  # characters
 
 _CLOSING_REPAIRS = {"missing_closer", "missing_quote"}
 _STRING_REPAIRS = {"double_encoded", "escaped_json"}
@@ -93,7 +109,11 @@ class ToolDecision:
 
 
 def parse_tool_decision(
-    controller: OutputController, text: str, *, finish_reason: str | None = None
+    controller: OutputController,
+    text: str,
+    *,
+    finish_reason: str | None = None,
+    whole: bool = False,
 ) -> ToolDecision | ParseResult:
     """Parse a model's reply as one decision.
 
@@ -102,44 +122,101 @@ def parse_tool_decision(
         text: The reply.
         finish_reason: The reason why the model stopped, normalized or as the server wrote it. A
             truncated reply contains no decision.
+        whole: Whether a call must be the whole reply, as a call of a tool with the effect "write"
+            must be.
 
     Returns:
         The decision, or a `ParseResult` with the issues.
     """
     if finish_reason and normalize_finish_reason(finish_reason, has_calls=False) == "length":
         return controller.parse_and_validate(text, TOOL_DECISION_SCHEMA, truncated=True)
-    decisions = parse_tool_decisions(controller, text, multiple=False)
+    strict: Strict = "always" if whole else "never"
+    decisions = parse_tool_decisions(controller, text, multiple=False, strict=strict)
     return decisions if isinstance(decisions, ParseResult) else decisions[0]
 
 
 def parse_tool_decisions(
-    controller: OutputController, text: str, *, multiple: bool = True, is_typed: bool = False
+    controller: OutputController,
+    text: str,
+    registry: ToolRegistry | None = None,
+    *,
+    multiple: bool = True,
+    output: Any = None,
+    strict: Strict = "writes",
+    thinking_opened: bool = False,
 ) -> tuple[ToolDecision, ...] | ParseResult:
     """Parse a complete reply as a decision or, if `multiple`, as a list of calls.
 
-    If `is_typed`, a reply may be any JSON value; the decision's `reply` is its JSON text.
+    Args:
+        controller: The parser of stage 2.
+        text: The reply.
+        registry: The tools, whose effects and parameters the rules use; None is an empty one.
+        multiple: Whether a list of calls is allowed.
+        output: The JSON Schema of replies; the decision's `reply` is the JSON text of the value. A
+            valid value that is not inside of a decision is a reply, too. None: replies are texts.
+        strict: Which calls must be the whole reply: those of tools with the effect "write", all, or
+            none.
+        thinking_opened: Whether the chat template opens the thinking, so that the first closing tag
+            ends it.
 
     Returns:
         The decisions in the order of the text, or a `ParseResult` with the issues.
     """
-    answer = without_thinking(text)
+    reply = _Reply(text, thinking_opened)
+    is_typed = output is not None
     schema = _schema(multiple, is_typed)
-    result = controller.parse_and_validate(answer, schema)
-    if answer is not text:
+    result = controller.parse_and_validate(reply.answer, schema)
+    if reply.answer is not text:
         result = replace(result, raw=text)
     found = result.extraction
+    if is_typed and not result.success and (value := _bare_value(controller, reply, output)):
+        return (value,)
     if found is None:
-        is_thought = _has_brace(text) and not _has_brace(answer)
-        return _rejected(result, _IN_THINKING) if is_thought else result
+        is_thought = _has_brace(text) and not _has_brace(reply.answer)
+        return _rejected(result, Issue("", _IN_THINKING, "json")) if is_thought else result
     if not result.success:
         return result
-    is_entire = not (answer[: found.start].strip() or answer[found.end :].strip())
-    if found.repairs or not is_entire:
-        problem = _conflict(result, answer, found, schema, multiple=multiple)
-        if problem or not _is_answer(answer, found):
-            return _rejected(result, problem or _MENTIONED)
     values = result.data if isinstance(result.data, list) else [result.data]
+    tools = _tools(values, ToolRegistry() if registry is None else registry)
+    if problem := _position_problem(result, reply, schema, tools, strict, multiple=multiple):
+        return _rejected(result, problem)
+    if issues := tuple(_misplaced(result.data, tools)):
+        return replace(result, success=False, data=None, errors=issues)
     return tuple([_decision(value, found.repairs, is_typed) for value in values])
+
+
+class _Reply:
+    """A reply, as the rules of the position see it.
+
+    Attributes:
+        visible: The text without closed thinking blocks.
+        answer: The text without all thinking blocks, but for those whose opening tag is missing.
+    """
+
+    def __init__(self, text: str, thinking_opened: bool) -> None:
+        blocks = thinking_blocks(text, opened=thinking_opened)
+        self._unopened = [
+            block for block in blocks if block.opening is None and not thinking_opened
+        ]
+        opened = [block for block in blocks if block not in self._unopened]
+        self.answer = without_thinking(text, opened)
+        closed = [block for block in opened if block.closing is not None]
+        self.visible = self.answer if closed == opened else without_thinking(text, closed)
+
+    def answer_of(self, found: Extraction, schema: CompiledSchema, *, is_call: bool) -> str:
+        """Return the text in which the position of a decision is judged.
+
+        A closing tag without an opening one ends thoughts if they contain no complete decision. For
+        a call, the tag must also end its line: an injected text may contain such a tag.
+        """
+        for block in self._unopened:
+            line = self.answer[block.end : block.end + 1000].partition("\n")[0]
+            if block.end > found.start or (is_call and line.strip()):
+                continue
+            thoughts = self.answer[: block.end]
+            if not any(schema.fits(value.value) for value in find_json(thoughts)[0]):
+                return without_thinking(self.answer, [block])
+        return self.answer
 
 
 @cache
@@ -158,13 +235,87 @@ def _decision(
     return ToolDecision(value["tool"], value.get("arguments") or {}, value.get("reply"), repairs)
 
 
+def _bare_value(controller: OutputController, reply: _Reply, output: Any) -> ToolDecision | None:
+    """Return the reply of a model that wrote its typed answer without a decision around it."""
+    result = controller.parse_and_validate(reply.answer, output)
+    found = result.extraction
+    if found is None or not result.success or not is_answer(reply.answer, found.start, found.end):
+        return None
+    values = found.value if isinstance(found.value, list) else [found.value]
+    if any(isinstance(value, dict) and "tool" in value for value in values):
+        return None  # an invalid decision
+    return _decision({"tool": None, "reply": found.value}, found.repairs, is_typed=True)
+
+
 def _has_brace(text: str) -> bool:
     return "{" in text or "｛" in text
 
 
-def _rejected(result: ParseResult, message: str) -> ParseResult:
-    issues = (Issue("", message, "json"),)
-    return replace(result, success=False, data=None, errors=issues, extraction=None)
+def _rejected(result: ParseResult, issue: Issue) -> ParseResult:
+    return replace(result, success=False, data=None, errors=(issue,), extraction=None)
+
+
+def _tools(values: Sequence[Mapping[str, Any]], registry: ToolRegistry) -> dict[str, Tool | None]:
+    """Return the tools that decisions call, by name; None for an unknown tool."""
+    names = [value["tool"] for value in values if value["tool"] is not None]
+    return {name: registry.get(name) if name in registry else None for name in names}
+
+
+def _misplaced(data: Any, tools: Mapping[str, Tool | None]) -> Iterator[Issue]:
+    """Yield the issues about arguments under another key."""
+    is_list = isinstance(data, list)
+    for index, value in enumerate(data if is_list else [data]):
+        if value["tool"] is not None:
+            tool = tools[value["tool"]]
+            schema = tool.parameters if tool and tool.parameters else {}
+            path = f"/{index}" if is_list else ""
+            yield from misplaced_arguments(value, schema.get("properties", {}), path)
+
+
+def _position_problem(
+    result: ParseResult,
+    reply: _Reply,
+    schema: CompiledSchema,
+    tools: Mapping[str, Tool | None],
+    strict: Strict,
+    *,
+    multiple: bool,
+) -> Issue | None:
+    """Return why a decision is not used at its position; None if it is."""
+    found = result.extraction
+    assert found is not None
+    repairs, end = {repair.name for repair in found.repairs}, found.end
+    while "extra_closer" in repairs and reply.answer[end : end + 1] in [*"]} \t\r\n"]:
+        end += 1
+    is_string = bool(repairs & _STRING_REPAIRS)  # a decision inside a string is a quotation
+    is_alone = not is_string and is_whole(reply.visible, found.start, end)
+    answer = reply.answer_of(found, schema, is_call=bool(tools))
+    if not is_alone and (problem := _conflict(result, answer, found, schema, multiple=multiple)):
+        return Issue("", problem, "json")
+    if is_string:
+        return Issue("", _MENTIONED, "json")
+    strict_tools = [name for name, tool in tools.items() if _must_be_whole(tool, strict)]
+    if strict_tools and not (is_alone and "comment" not in repairs):
+        return _not_whole(result.data, strict_tools)
+    if not is_alone and not is_answer(answer, found.start, end):
+        return Issue("", _MENTIONED, "json")
+    return None
+
+
+def _must_be_whole(tool: Tool | None, strict: Strict) -> bool:
+    return strict == "always" or (
+        strict == "writes" and tool is not None and tool.effect == "write"
+    )
+
+
+def _not_whole(data: Any, tools: Sequence[str]) -> Issue:
+    """The issue about a call that must be the whole reply; its hint repeats the call."""
+    text = json.dumps(data, ensure_ascii=False)
+    if len(text) > _LONGEST_REPETITION:
+        text = text[: _LONGEST_REPETITION - 1] + "…"
+    return Issue(
+        "", _NOT_WHOLE.format(tools=", ".join(tools)), WHOLE_REPLY, hint=f"{text}\n{_NOT_INTENDED}"
+    )
 
 
 def _conflict(
@@ -188,130 +339,10 @@ def _conflict(
             break
         if any(repair.name in _CLOSING_REPAIRS for repair in other.repairs):
             return _UNFINISHED
-        if not schema.fits(other.value) or not _begins_block(answer, other.start):
+        if not schema.fits(other.value) or not begins_block(answer, other.start):
             continue
         if multiple:
             return _ADJACENT
         if _decision(other.value) != _decision(result.data):
             return _AMBIGUOUS
     return ""
-
-
-def _is_answer(answer: str, found: Extraction) -> bool:
-    """Return whether a decision is the answer of a reply, not a mention."""
-    repairs = {repair.name for repair in found.repairs}
-    if repairs & _STRING_REPAIRS:
-        return False  # a decision inside a string is a quotation
-    end = found.end
-    while "extra_closer" in repairs and answer[end : end + 1] and answer[end] in "]} \t\r\n":
-        end += 1
-    before, after = answer[: found.start], answer[end:].rstrip()
-    if not before.strip() and not after:
-        return True
-    return (
-        _begins_block(answer, found.start)
-        and len(after) <= _MAX_CONTEXT
-        and _QUOTATION_END.search(after) is None
-        and _REPLY_END.match(after) is not None
-        and not _is_enclosed(before)
-    )
-
-
-def _begins_block(text: str, start: int) -> bool:
-    """Return whether an index begins the reply, a line, or a fenced or tagged block."""
-    before = text[max(0, start - _MAX_CONTEXT) : start].rstrip(_INVISIBLE)
-    if not before.strip().strip(_INVISIBLE):
-        return True
-    if _QUOTATION_START.search(before):
-        return False
-    lines = re.split(r"[\r\n]+", before)
-    line = lines[-1]
-    if not line.strip():
-        return _QUOTED_FENCE.fullmatch(lines[-2]) is None
-    if _FENCE_START.match(line):
-        return True
-    tags = _TAGS.search(line)
-    if tags is None:
-        return False
-    words = line[: tags.start()]
-    return not words.strip() or (
-        _CALL_TAG.search(tags[0]) is not None and not _MARKED_LINE.match(words)
-    )
-
-
-def _is_enclosed(before: str) -> bool:
-    """Return whether a comment, a string, another speaker or a fence with text is still open."""
-    fences = [*_FENCE.finditer(before)]
-    if len(fences) % 2 and before[fences[-1].end() :].strip(f"{_INVISIBLE} \t\r\n"):
-        return True
-    if any(before.count(quotes) % 2 for quotes in ('"""', "'''")):
-        return True
-    for opening, closing in _ENCLOSURES:
-        opened = max((match.end() for match in opening.finditer(before)), default=0)
-        if opened and not closing.search(before, opened):
-            return True
-    return False
-
-
-# The patterns of `_is_answer`, `_begins_block` and `_is_enclosed`.
-
-_MAX_CONTEXT = 1000  # characters before and behind a decision that are examined
-_INVISIBLE = "\ufeff\u200b\u2060"
-
-_QUOTING_TAGS = (
-    r"q|quote|quotation|blockquote|cite|citation|code|samp|kbd|tt|var|pre|example|excerpt"
-    r"|context|document|article|source"
-    r"|comment|(?:e-?)?mail|web[-_]?page|user|user_input|user_message|system|input|observation"
-    r"|untrusted\w*|search_results?"
-    r"|tool_(?:results?|response|output)|function_(?:results?|response)"
-    r"|html|body|header|section|aside|details|summary|title|caption|figcaption|label"
-    r"|script|textarea|center|font"
-    r"|li|d[dt]|t[dhr]|h[1-6]|p|div|span|a|b|i|u|em|strong|small|mark|del|ins|sub|sup|dfn"
-)
-"""Names of tags that enclose quoted text, and of HTML that formats text, a list or a table."""
-
-_SPECIAL = r"<[|｜][^<>\s|｜]{1,60}[|｜]>|\[TOOL_(?:CALLS?|REQUEST)\]"
-_ATTRIBUTE = r"\s+[\w:.-]{1,60}\s*=\s*(?:\"[^\"<>\n]{0,200}\"|'[^'<>\n]{0,200}'|[\w:.-]{1,200})"
-_NAME = r"(?!(?:br|hr|img|wbr)\b)[A-Za-z_][\w:.-]{0,60}(?:=[\w:.-]{1,60})?"
-_TAG = rf"(?:{_SPECIAL}|<{_NAME}(?:{_ATTRIBUTE}){{0,5}}\s*>)"
-_CALL_TAG = re.compile(
-    rf"(?:{_SPECIAL}|<[\w:.=-]*"
-    r"(?:tool|function|call|action|answer|decision|invoke|json|response|final|output)[^<>]*>)"
-    r"\s*\Z",
-    re.IGNORECASE,
-)
-_FENCE_START = re.compile(r"\s*`{3,}[\w+#.-]{0,60}[ \t]*\Z")
-_QUOTED_FENCE = re.compile(r"[\s\ufeff\u200b]*[^\s`\ufeff\u200b].*`{3,}[\w+#.-]{0,60}[ \t]*")
-_FENCE = re.compile(r"^[ \t\ufeff]*(?:`{3,}|~{3,})[^`\n]*$", re.MULTILINE)
-_TAGS = re.compile(rf"(?:{_TAG}[ \t]*)++\Z")
-_MARKED_LINE = re.compile(r"\s*(?:[>|#*+-]|//|\d{1,4}[.)])|.*[\"'“„«‹「『《‘`(]\s*\Z", re.DOTALL)
-_QUOTATION_START = re.compile(
-    rf"(?:<(?:{_QUOTING_TAGS})(?:\s[^<>\n]{{0,200}})?>|(?:^|[\s:(\[])[\"'“„«‹「『《‘`])\s*\Z",
-    re.IGNORECASE,
-)
-_REPLY_END = re.compile(
-    r"(?:[\s\ufeff\u200b\u2060]|`{3,}|~{3,}|</[\w:.=-]{1,60}\s*>"
-    r"|<(?:_?(?:eos|eot|end|turn)\w*\|?|tool_call\||s|pad|unk)>"
-    r"|<\|im_start\|>assistant|<[|｜][^<>\n|｜]{1,60}[|｜]>"
-    r"|\[(?:/TOOL_\w{1,20}|END_TOOL_\w{1,20}|EOS|\|endofturn\|)\])*+\Z",
-    re.IGNORECASE,
-)
-_QUOTATION_END = re.compile(rf"</(?:{_QUOTING_TAGS})\s*>", re.IGNORECASE)
-_OTHER_SPEAKER = re.compile(
-    r"<\|(?:user|system|observation|tool|START_TOOL_RESULTS?)\|>|<｜(?:User|tool▁output\w*)｜>"
-    r"|\[TOOL_RESULTS\]"
-    r"|<(?:\|(?:im_start|start|start_header_id)\|>|start_of_turn>)\s*(?:user|system|tool|ipython)\b"
-    r"|(?:^|\n)\[tool result for [^\n\]]*\]\s*\n",
-    re.IGNORECASE,
-)
-_ASSISTANT = re.compile(
-    r"\|>\s*assistant\b|<\|assistant\|>|<start_of_turn>model\b|<｜Assistant｜>", re.IGNORECASE
-)
-_ENCLOSURES = (
-    (re.compile(r"<!--"), re.compile(r"-->")),
-    (re.compile(r"(?<![\w.~*/])/\*"), re.compile(r"\*/")),  # `src/*` does not start a comment
-    # The thinking of gpt-oss:
-    (re.compile(r"<\|channel\|>analysis\b[^\n]{0,100}<\|message\|>"), re.compile(r"<\|end\|>")),
-    (_OTHER_SPEAKER, _ASSISTANT),
-)
-"""Start and end of text that is not the model's answer."""

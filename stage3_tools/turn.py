@@ -171,8 +171,8 @@ async def read(run: RunState, turn: Turn) -> None:
         turn.response = await turn.stream.final_message()
         run.add_usage(turn.response)
     if turn.interpretation is None:
-        can_call = len(turn.tools) > 0 and not turn.last
-        turn.interpretation = _interpret(run, turn.response, can_call)
+        tools = ToolRegistry() if turn.last else turn.tools
+        turn.interpretation = _interpret(run, turn.response, tools)
     if isinstance(turn.interpretation, ToolCalls):
         turn.interpretation = await _with_unique_ids(run, turn.interpretation)
     elif isinstance(turn.interpretation, FinalReply) and run.options.output_type is not None:
@@ -181,13 +181,13 @@ async def read(run: RunState, turn: Turn) -> None:
 
 
 def _interpret(
-    run: RunState, response: ChatResponse, can_call: bool
+    run: RunState, response: ChatResponse, tools: ToolRegistry
 ) -> ReplyInterpretation | ProviderStop:
     reason = response.finish_reason
     if reason in ("refusal", "error") or (reason == "pause" and not response.tool_calls):
         return _stopped_reply(response)
-    interpretation = run.dialect.read(response)
-    if can_call:
+    interpretation = run.dialect.read(response, tools)
+    if len(tools):
         return interpretation
     match interpretation:  # without tools, calls are dropped and any text is the answer
         case ToolCalls(message):

@@ -80,25 +80,41 @@ class ThinkingBlock(NamedTuple):
         return self.opening is not None and self.closing is not None
 
 
-def thinking_tags(text: str) -> list[ThinkingTag]:
+def thinking_tags(text: str, *, opened: bool = False) -> list[ThinkingTag]:
     """Find the tags that begin and end thinking blocks, in order, except for quoted tags.
+
+    If the text is `opened`, it begins inside of a block, which the first closing tag ends.
 
     A JSON value outside a block is an answer. No tag inside it ends a block, even if the value is
     invalid and the ends of its strings are uncertain. Behind a block, a closing tag without an
     opening one is ordinary text.
     """
     has_bracket = "<" in text or "[" in text or "◁" in text  # much faster than the pattern
-    return _Scanner(text).tags() if has_bracket and _ANY_TAG.search(text) else []
+    if not (has_bracket and _ANY_TAG.search(text)):
+        return []
+    first = _first_closing_tag(text) if opened else None
+    return _Scanner(text).tags() if first is None else [first, *_Scanner(text, first.end).tags()]
 
 
-def thinking_blocks(text: str) -> list[ThinkingBlock]:
+def _first_closing_tag(text: str) -> ThinkingTag | None:
+    for tag in _ANY_TAG.finditer(text):
+        if _CLOSING.match(tag[0]) and tag[0].lower() != _HARMONY_END:
+            return ThinkingTag(*tag.span(), closing=True)
+    return None
+
+
+def thinking_blocks(text: str, *, opened: bool = False) -> list[ThinkingBlock]:
     """Find the thinking blocks of a text, in order.
 
     An unclosed block extends to the end of the text if its tag begins or ends a line. In other
     positions the tag is a mention.
+
+    Args:
+        text: The text.
+        opened: Whether the text begins inside of a block, so that the first closing tag ends it.
     """
     blocks, opening = list[ThinkingBlock](), None
-    for tag in thinking_tags(text):
+    for tag in thinking_tags(text, opened=opened):
         if not tag.closing:
             opening = opening or tag
             continue
@@ -138,15 +154,15 @@ def _is_at_line_edge(text: str, tag: ThinkingTag, answer: int) -> bool:
 class _Scanner:
     """One pass over a text that tracks blocks, fences, brackets and strings."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, text: str, start: int = 0) -> None:
+        self._text, self._start = text, start
         self._thinking = self._fenced = False
-        self._opened = self._closed = 0  # number of tags so far
+        self._opened = self._closed = int(start > 0)  # number of tags so far
         self._depth = 0  # open brackets of the current JSON value
         self._is_harmony = False  # whether the open block is an analysis message
 
     def tags(self) -> list[ThinkingTag]:
-        tags, position = list[ThinkingTag](), 0
+        tags, position = list[ThinkingTag](), self._start
         while token := self._pattern().search(self._text, position):
             position = token.end()
             if not (tag := token["tag"]):

@@ -59,7 +59,7 @@ class NativeDialect:
         choice = "none" if last and specs else None
         return RequestParts(tuple(messages), specs, choice, self._output_schema)
 
-    def read(self, response: ChatResponse) -> ReplyInterpretation:
+    def read(self, response: ChatResponse, registry: ToolRegistry) -> ReplyInterpretation:
         """Return the calls or the final reply; a truncated reply is invalid."""
         if response.finish_reason == "length":
             feedback = truncation_feedback(response, "what matters most")

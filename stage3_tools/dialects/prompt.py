@@ -9,11 +9,11 @@ escaped.
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 from stage0_gateway import ChatResponse, Message, TextPart, ToolCall
 from stage2_output import OutputController, ParseResult, feedback
-from stage3_tools.decision import parse_tool_decisions
+from stage3_tools.decision import Strict, parse_tool_decisions
 from stage3_tools.dialects.escaping import FEEDBACK, escape, escape_text, is_feedback
 from stage3_tools.dialects.protocol import (
     LAST_REQUEST,
@@ -81,21 +81,42 @@ class PromptDialect:
     Args:
         controller: The parser of stage 2; None creates one.
         multiple: Whether the model may call several tools in one reply, with a JSON list of calls.
-            Also an attribute.
+        strict: Which calls must be the whole reply: "writes", those of tools with the effect
+            "write"; "always", all; or "never". A model that refuses a call that a web page demands
+            often quotes it, and the end of a reply does not distinguish an answer from a quotation.
+        thinking_opened: Whether the chat template of the model opens its thinking, so that the
+            first closing tag, such as `</think>`, ends it.
+
+    The settings are also attributes.
+
+    Raises:
+        ValueError: `strict` has another value.
     """
 
     def __init__(
-        self, controller: OutputController | None = None, *, multiple: bool = False
+        self,
+        controller: OutputController | None = None,
+        *,
+        multiple: bool = False,
+        strict: Strict = "writes",
+        thinking_opened: bool = False,
     ) -> None:
+        if strict not in get_args(Strict):
+            raise ValueError(f"strict is {strict!r}; use 'writes', 'always' or 'never'.")
         self._controller = controller or OutputController()
-        self.multiple = multiple
+        self.multiple, self.strict, self.thinking_opened = multiple, strict, thinking_opened
         self._system = Message.system("")
-        self._output = ""  # the instructions for replies of a type
+        self._output: Any = None  # the JSON Schema of replies with a type
 
     def for_output(self, schema: Any) -> "PromptDialect":
         """Return a dialect whose final replies are JSON for a JSON Schema, not text."""
-        dialect = PromptDialect(self._controller, multiple=self.multiple)
-        dialect._output = f"{_OUTPUT}\n{_ENCODER.encode(schema)}"
+        dialect = PromptDialect(
+            self._controller,
+            multiple=self.multiple,
+            strict=self.strict,
+            thinking_opened=self.thinking_opened,
+        )
+        dialect._output = schema
         return dialect
 
     def describe(self, registry: ToolRegistry) -> str:
@@ -121,18 +142,25 @@ class PromptDialect:
 
     def _for_reply(self, instructions: str) -> str:
         """The instructions, changed if the reply has a type."""
-        if not self._output:
+        if self._output is None:
             return instructions
-        return f"{instructions.replace(_TEXT_REPLY, _TYPED_REPLY)}\n{self._output}"
+        instructions = instructions.replace(_TEXT_REPLY, _TYPED_REPLY)
+        return f"{instructions}\n{_OUTPUT}\n{_ENCODER.encode(self._output)}"
 
-    def read(self, response: ChatResponse) -> ReplyInterpretation:
+    def read(self, response: ChatResponse, registry: ToolRegistry) -> ReplyInterpretation:
         """Parse the decision in the text of a reply, or its list of calls."""
         text = response.content
         if response.finish_reason == "length":
             problem = truncation_feedback(response, "one JSON object")
             return InvalidReply(Message.assistant(text, raw_text=text), problem)
         decisions = parse_tool_decisions(
-            self._controller, text, multiple=self.multiple, is_typed=bool(self._output)
+            self._controller,
+            text,
+            registry,
+            multiple=self.multiple,
+            output=self._output,
+            strict=self.strict,
+            thinking_opened=self.thinking_opened,
         )
         if isinstance(decisions, ParseResult):
             problem = _NATIVE_CALLS if response.tool_calls else feedback(decisions)

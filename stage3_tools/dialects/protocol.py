@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from stage0_gateway import ChatResponse, Message, ToolSpec
 from stage2_output import Issue, Repair
+from stage3_tools.decision import WHOLE_REPLY
 from stage3_tools.registry import ToolRegistry
 
 LAST_REQUEST = "No more tools can be called. Answer the user now, with what the tool results say."
@@ -73,6 +74,11 @@ class InvalidReply:
     feedback: str
     issues: tuple[Issue, ...] = field(default=(), repr=False, compare=False)
 
+    @property
+    def is_call_beside_text(self) -> bool:
+        """Whether the reply is a call that must be the whole reply, but has text beside it."""
+        return any(issue.rule == WHOLE_REPLY for issue in self.issues)
+
 
 ReplyInterpretation = ToolCalls | FinalReply | InvalidReply
 
@@ -98,8 +104,13 @@ class Dialect(Protocol):
                 states this.
         """
 
-    def read(self, response: ChatResponse) -> ReplyInterpretation:
-        """Interpret a reply. The `raw_text` of a message is reserved for the prompt dialect."""
+    def read(self, response: ChatResponse, registry: ToolRegistry) -> ReplyInterpretation:
+        """Interpret a reply. The `raw_text` of a message is reserved for the prompt dialect.
+
+        Args:
+            response: The reply.
+            registry: The tools that the model may call; empty in the final request.
+        """
 
 
 @runtime_checkable

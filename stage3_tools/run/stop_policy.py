@@ -47,7 +47,8 @@ class StopPolicy:
 
     def __init__(self, run: RunState) -> None:
         self._run = run
-        self._invalid_replies = 0  # in a row
+        self._invalid_replies = 0  # since the last call
+        self._calls_beside_text = 0  # since the last call that was alone
         self._empty_replies = 0
         self._pauses = 0
         self._rejected_turns = 0  # in a row
@@ -91,13 +92,14 @@ class StopPolicy:
         if ending is None and isinstance(turn.interpretation, ToolCalls):
             self._limit = self._tool_limit()
             if self._limit is not None:
-                self._invalid_replies = self._empty_replies = self._pauses = 0
+                self._reset_invalid_replies()
+                self._empty_replies = self._pauses = 0
         return ending
 
     def _ending(self, turn: Turn) -> Ending | None:
         match turn.interpretation:
             case ToolCalls():
-                self._invalid_replies = 0
+                self._reset_invalid_replies()
                 self._rejected_turns = 0 if ran_tools(turn.records) else self._rejected_turns + 1
                 return awaiting_approval(turn.waiting) if turn.waiting else None
             case FinalReply() as reply if reply.text.strip():
@@ -106,10 +108,10 @@ class StopPolicy:
                 self._empty_replies += 1
                 if self._empty_replies > 1:
                     return Ending("completed", "", "The model's reply was empty, twice.")
-            case InvalidReply(feedback=feedback):
-                self._invalid_replies += 1
-                if self._invalid_replies > self._run.options.max_parse_retries:
-                    return Ending("parse_failed", None, self._invalid_reason(feedback))
+            case InvalidReply() as reply:
+                attempts = self._count_invalid(reply)
+                if attempts > self._run.options.max_parse_retries:
+                    return Ending("parse_failed", None, _invalid_reason(attempts, reply.feedback))
             case ProviderStop(message, reason):
                 return self._provider_ending(message, reason)
         return None
@@ -121,11 +123,20 @@ class StopPolicy:
         too_many = self._pauses > MAX_PAUSES
         return Ending("limit", None, "The model paused too often.") if too_many else None
 
-    def _invalid_reason(self, feedback: str) -> str:
-        attempts = self._invalid_replies
-        return (
-            f"The model gave no valid reply in {attempts} attempts. The last feedback: {feedback}"
-        )
+    def _count_invalid(self, reply: InvalidReply) -> int:
+        """Count an invalid reply, and return the count of its kind.
+
+        A call beside text is a valid call in the wrong place, so it does not use up the attempts
+        of a model that writes invalid JSON, and the other way round.
+        """
+        if reply.is_call_beside_text:
+            self._calls_beside_text += 1
+            return self._calls_beside_text
+        self._invalid_replies += 1
+        return self._invalid_replies
+
+    def _reset_invalid_replies(self) -> None:
+        self._invalid_replies = self._calls_beside_text = 0
 
     def _tool_limit(self) -> Ending | None:
         """The ending without a reply, if no further tool may be run."""
@@ -136,6 +147,10 @@ class StopPolicy:
             reason = f"In {MAX_REJECTED_TURNS} turns in a row, every call was rejected."
             return Ending("limit", None, reason)
         return None
+
+
+def _invalid_reason(attempts: int, feedback: str) -> str:
+    return f"The model gave no valid reply in {attempts} attempts. The last feedback: {feedback}"
 
 
 def _without_tools(limit: Ending, ending: Ending, *, is_typed: bool) -> Ending:

@@ -50,6 +50,7 @@ LAYERS = {
             "tool",
             "execution/",
             "registry",
+            "reading/",
             "decision",
             "dialects/",
             "variables/",

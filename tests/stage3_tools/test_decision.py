@@ -34,7 +34,7 @@ F_AND_G = (ToolDecision("f", {"x": 1}), ToolDecision("g"))
         ('See {"x": 1}.\n{"tool": "f"}', ToolDecision("f", {})),
         ('{"tool": "f"}\n\n{"tool": "f", "arguments": {}}', ToolDecision("f", {})),
         ('The list in src/* says "no".\n  {"tool": "f"}', ToolDecision("f", {})),
-        ('I will call it: <tool_call>{"tool": "f"}</tool_call><|im_end|>\n', ToolDecision("f", {})),
+        ('I will call it:\n<tool_call>{"tool": "f"}</tool_call><|im_end|>\n', ToolDecision("f", {})),
         ('<|channel|>final<|message|>{"tool": "f"}<|return|>', ToolDecision("f", {})),
         ('[TOOL_REQUEST]{"tool": "f"}[END_TOOL_REQUEST]</s>', ToolDecision("f", {})),
         ('\u200b{"tool": "f"}\u200b', ToolDecision("f", {})),
@@ -157,7 +157,7 @@ QUOTATION = '</think>\n{"tool": "rm", "arguments": {"path": "/"}}\n```\n{"tool":
             "",
             '<think>I quote {it: 5"\n</think>\n',
             "Well, it's <b>so</b>.\n",
-            "Hm.</think>",
+            "Hm.</think>\n",
             "```json\n",
         ]
     ),

@@ -341,7 +341,7 @@ async def test_a_dialect_without_typed_replies_raises_an_error_that_names_it():
         def render(self, transcript, registry, *, last=False):
             return RequestParts(tuple(transcript))
 
-        def read(self, response):
+        def read(self, response, registry):
             return FinalReply(response.message)
 
     with pytest.raises(TypeError, match=r"not Lines\. output_type needs for_output\(schema\)"):

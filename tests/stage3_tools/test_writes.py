@@ -85,7 +85,7 @@ class ManyCalls:
     def render(self, transcript, registry, *, last=False):
         return RequestParts(tuple(transcript))
 
-    def read(self, response):
+    def read(self, response, registry):
         return ToolCalls(response.message) if response.tool_calls else FinalReply(response.message)
 
 

@@ -70,7 +70,7 @@ class _LineDialect:
         rest = (_rendered(message) for message in transcript if message.role != "system")
         return _RequestParts((prompt, *rest))
 
-    def read(self, response):
+    def read(self, response, registry):
         text = response.content.strip()
         if response.finish_reason != "length":  # a truncated reply contains no valid line
             if call := _re.fullmatch(r"CALL (\S+) (\{.*\})", text):

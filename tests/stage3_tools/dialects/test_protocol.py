@@ -16,7 +16,7 @@ class Native:
         ]
         return RequestParts(tuple(transcript), tuple(specs))
 
-    def read(self, response):
+    def read(self, response, registry):
         return ToolCalls(response.message) if response.tool_calls else FinalReply(response.message)
 
 
