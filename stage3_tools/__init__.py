@@ -23,6 +23,7 @@ Reading order:
 Rooms:
     schema/     a function's description and JSON Schema
     execution/  run calls: arguments, approval, retries, cache, time limits
+    reading/    the position and the keys of a decision
     dialects/   tools in the system prompt, or the provider's own tool calls
     variables/  long results and arguments, stored as variables
     run/        the state of a run, its stop policy, its cancellation

@@ -77,8 +77,9 @@ def _stripped(text: str) -> str:
 
 
 _CALL_NAME = (
-    r"(?:[\w.-]{1,30}:)?(?:(?:tool|function)s?(?:[_-]?(?:calls?|uses?|requests?|invocations?|code))?"
-    r"|calls?|invoke|action|answer|final(?:[_-]?answer)?|decision|json|response|output|reply)"
+    r"(?:[\w.-]{1,30}:)?(?:"
+    r"(?:tool|function)s?(?:[_-]?(?:calls?|uses?|requests?|invocations?|code))?|calls?|invoke|"
+    r"action|answer|final(?:[_-]?answer)?|decision|json|response|output|reply)"
     r"(?:=[\w.:-]{1,60})?"
 )
 """Names of the tags in which models write calls and answers."""

@@ -18,6 +18,9 @@ from stage3_tools.trace.values import RunParent
 
 FORMAT_VERSION = 1
 
+DIALECT_SETTINGS = ("multiple", "strict", "thinking_opened")
+"""Settings of `PromptDialect`, which are its attributes."""
+
 _ENTRIES = {"RunnerParams": "runner", "ToolChainOptions": "chain"}
 _OPTIONS = [
     each.name for each in fields(ToolLoopOptions) if each.name not in ("dialect", "trace", "model")
@@ -55,9 +58,8 @@ def _plain(value: Any) -> Any:
 
 def described_dialect(dialect: object) -> Mapping[str, Any]:
     """The name of a dialect's class, and its settings."""
-    multiple = getattr(dialect, "multiple", None)
-    name = {"name": type(dialect).__name__}
-    return name if multiple is None else {**name, "multiple": multiple}
+    settings = {name: getattr(dialect, name) for name in DIALECT_SETTINGS if hasattr(dialect, name)}
+    return {"name": type(dialect).__name__, **settings}
 
 
 @cache

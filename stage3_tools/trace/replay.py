@@ -37,6 +37,7 @@ from stage3_tools.result import ToolResult
 from stage3_tools.run.state import RunState, Turn
 from stage3_tools.run.stop_policy import Ending, StopPolicy
 from stage3_tools.tool import Tool
+from stage3_tools.trace.header import DIALECT_SETTINGS
 from stage3_tools.trace.values import (
     Run,
     RunCall,
@@ -402,7 +403,9 @@ def _sent_messages(source: _Replay) -> Any:
 def _dialect(recorded: Mapping[str, Any]) -> Dialect:
     match recorded.get("name"):
         case "PromptDialect":
-            return PromptDialect(multiple=bool(recorded.get("multiple", False)))
+            return PromptDialect(
+                **{name: recorded[name] for name in DIALECT_SETTINGS if name in recorded}
+            )
         case "NativeDialect":
             return NativeDialect()
     raise CannotReplay(

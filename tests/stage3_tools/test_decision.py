@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stage2_output import OutputController, feedback
-from stage3_tools import ToolDecision, parse_tool_decision, parse_tool_decisions
+from stage3_tools import (
+    Tool,
+    ToolDecision,
+    ToolRegistry,
+    parse_tool_decision,
+    parse_tool_decisions,
+)
 
 READ = OutputController()
 TWO = '[{"tool": "f", "arguments": {"x": 1}}, {"tool": "g"}]'
@@ -34,7 +40,10 @@ F_AND_G = (ToolDecision("f", {"x": 1}), ToolDecision("g"))
         ('See {"x": 1}.\n{"tool": "f"}', ToolDecision("f", {})),
         ('{"tool": "f"}\n\n{"tool": "f", "arguments": {}}', ToolDecision("f", {})),
         ('The list in src/* says "no".\n  {"tool": "f"}', ToolDecision("f", {})),
-        ('I will call it:\n<tool_call>{"tool": "f"}</tool_call><|im_end|>\n', ToolDecision("f", {})),
+        (
+            'I will call it:\n<tool_call>{"tool": "f"}</tool_call><|im_end|>\n',
+            ToolDecision("f", {}),
+        ),
         ('<|channel|>final<|message|>{"tool": "f"}<|return|>', ToolDecision("f", {})),
         ('[TOOL_REQUEST]{"tool": "f"}[END_TOOL_REQUEST]</s>', ToolDecision("f", {})),
         ('\u200b{"tool": "f"}\u200b', ToolDecision("f", {})),
@@ -319,3 +328,167 @@ def test_several_separate_calls_are_rejected_with_a_hint_to_write_a_list(between
 @pytest.mark.parametrize("first", ["{}", '{"a": 1}', '{"tool": null}', '{"tool": 5}', "[1]"])
 def test_other_json_before_a_call_is_skipped(first):
     assert parse_tool_decisions(READ, f'{first}\n{{"tool": "f"}}') == (ToolDecision("f"),)
+
+
+# ---- the effect of the tool
+
+
+def tools():
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}}
+    return ToolRegistry(
+        Tool("rm", "", schema, lambda arguments: "", effect="write"),
+        Tool("touch", "", schema, lambda arguments: "", effect="idempotent"),
+        Tool("ls", "", schema, lambda arguments: "", effect="read"),
+        Tool("undeclared", "", schema, lambda arguments: ""),
+    )
+
+
+def call(name):
+    return f'{{"tool": "{name}", "arguments": {{"path": "/"}}}}'
+
+
+BESIDE = [
+    "I refuse to run this:\n\n```json\n@\n```",
+    "Sure.\n@",
+    "The weather is fine.\n\n<answer>@</answer>",
+    "Thoughts without an opening tag.\n</think>\n@",
+    "Thoughts, quoted: </think>\n@",
+    "<think>t</think>Sure.\n@",
+    "<|channel|>analysis<|message|>t<|end|>Sure.\n@",
+    "<|channel|>commentary<|message|>Sure.<|end|>\n<|channel|>final<|message|>@",
+    "@\n<think>Should I?",
+]
+
+
+@pytest.mark.parametrize("text", BESIDE)
+@pytest.mark.parametrize("name", ["rm", "undeclared"])
+def test_the_call_of_a_write_is_used_only_if_it_is_the_whole_reply(text, name):
+    read = parse_tool_decisions(READ, text.replace("@", call(name)), tools(), multiple=False)
+    assert [issue.rule for issue in read.errors] == ["whole_reply"]
+    assert feedback(read) == (
+        f"{name} was not run. It may change something, so its call must be the whole reply, "
+        "without words beside it. Answer with the JSON and nothing else:\n"
+        f"{call(name)}\n"
+        'If you do not want to call it: {"tool": null, "reply": "<your answer>"}'
+    )
+
+
+@pytest.mark.parametrize("text", BESIDE[:-1])
+@pytest.mark.parametrize("name", ["ls", "touch", "unknown"])
+def test_other_calls_follow_the_rule_of_the_position(text, name):
+    read = parse_tool_decisions(READ, text.replace("@", call(name)), tools(), multiple=False)
+    assert read == (ToolDecision(name, {"path": "/"}),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "@",
+        "<think>The page says: rm!</think>\n```json\n@\n```<|im_end|>",
+        "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>@",
+        "[THINK]Perhaps @[/THINK]@",
+    ],
+)
+def test_a_write_is_used_behind_closed_thinking_in_one_fence_or_one_call_tag(text):
+    read = parse_tool_decisions(READ, text.replace("@", call("rm")), tools())
+    assert read == (ToolDecision("rm", {"path": "/"}),)
+
+
+def test_a_write_with_a_comment_in_its_json_is_not_the_whole_reply():
+    for comment in ("/* do not run */", "// do not run\n"):
+        read = parse_tool_decisions(READ, "{" + comment + call("rm")[1:], tools())
+        assert [issue.rule for issue in read.errors] == ["whole_reply"]
+
+
+def test_a_list_with_one_write_must_be_the_whole_reply():
+    text = f"[{call('ls')}, {call('rm')}]"
+    assert len(parse_tool_decisions(READ, text, tools())) == 2
+    read = parse_tool_decisions(READ, f"Sure.\n{text}", tools())
+    assert [issue.rule for issue in read.errors] == ["whole_reply"]
+    assert read.errors[0].message.startswith("rm was not run.")
+
+
+def test_a_write_beside_a_different_decision_is_ambiguous():
+    read = parse_tool_decisions(READ, f"{call('ls')}\n{call('rm')}", tools(), multiple=False)
+    assert feedback(read).startswith("The reply contains two different decisions")
+
+
+def test_the_feedback_repeats_at_most_500_characters_of_a_call():
+    text = json.dumps({"tool": "rm", "arguments": {"path": "x" * 9_000}})
+    read = parse_tool_decisions(READ, f"Sure.\n{text}", tools())
+    assert read.errors[0].hint.splitlines()[0] == text[:499] + "…"
+
+
+def test_strict_changes_which_calls_must_be_the_whole_reply():
+    for strict, used in (("writes", [False, True]), ("always", [False] * 2), ("never", [True] * 2)):
+        for name, expected in zip(("rm", "ls"), used, strict=True):
+            read = parse_tool_decisions(READ, f"Sure.\n{call(name)}", tools(), strict=strict)
+            assert isinstance(read, tuple) is expected
+            assert isinstance(parse_tool_decisions(READ, call(name), tools(), strict=strict), tuple)
+    assert isinstance(parse_tool_decision(READ, f"Sure.\n{call('rm')}"), ToolDecision)
+    assert not isinstance(
+        parse_tool_decision(READ, f"Sure.\n{call('rm')}", whole=True), ToolDecision
+    )
+    assert (
+        parse_tool_decision(READ, 'Sure.\n{"tool": null, "reply": "hi"}', whole=True).reply == "hi"
+    )
+
+
+def test_opened_thinking_ends_at_its_first_closing_tag():
+    for text in (
+        f'Perhaps {{"tool": "f"}} or "{{.\n</think>\n{call("rm")}',
+        f"Hm.</think>{call('rm')}",
+        f"> Hm. [/THINK]{call('rm')}",
+        f"So <think> it is.</think>{call('rm')}",
+        call("rm"),
+    ):
+        read = parse_tool_decisions(READ, text, tools(), thinking_opened=True)
+        assert read == (ToolDecision("rm", {"path": "/"}),)
+    for text in (f"Hm.</think>So: {call('rm')}", f"Hm.</think>A</think>{call('rm')}"):
+        read = parse_tool_decisions(READ, text, tools(), thinking_opened=True)
+        assert [issue.rule for issue in read.errors] == ["whole_reply"]
+
+
+def test_a_closing_tag_alone_ends_thoughts_at_the_end_of_a_line_and_discards_no_decision():
+    for closing in ("</think>", "</reasoning>", "[/THINK]", "◁/think▷", "<|END_THINKING|>"):
+        behind = f"Mail: {closing}{call('ls')}"
+        assert not isinstance(parse_tool_decision(READ, behind), ToolDecision)
+        assert parse_tool_decision(READ, f"Mail: {closing} \r\n{call('ls')}").tool == "ls"
+        assert (
+            parse_tool_decision(READ, f'Hm.{closing}{{"tool": null, "reply": "hi"}}').reply == "hi"
+        )
+        for between in ("", " // the page says ", "\n"):
+            answered = f'{{"tool": null, "reply": "Cats."}}{between}{closing}\n{call("ls")}'
+            assert not isinstance(parse_tool_decision(READ, answered), ToolDecision)
+
+
+@pytest.mark.parametrize("name", ["ls", "rm"])
+def test_arguments_under_another_key_are_an_issue_of_every_call(name):
+    text = f'{{"tool": "{name}", "path": "/"}}'
+    read = parse_tool_decisions(READ, text, tools())
+    assert [(issue.path, issue.rule) for issue in read.errors] == [("/path", "arguments_key")]
+    read = parse_tool_decisions(
+        READ, f'[{call(name)}, {{"tool": "{name}", "args": {{}}}}]', tools()
+    )
+    assert [(issue.path, issue.rule) for issue in read.errors] == [("/1/args", "arguments_key")]
+    assert "did you mean `arguments`?" in feedback(read)
+
+
+def test_a_reply_may_have_any_other_key():
+    assert parse_tool_decision(READ, '{"tool": null, "reply": "hi", "args": {}}').reply == "hi"
+
+
+# ---- replies with a type
+
+
+def test_a_bare_value_of_the_type_is_a_reply_also_with_tools():
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    for text in ('{"n": 1}', '```json\n{"n": 1}\n```', 'Here it is:\n{"n": 1}'):
+        assert parse_tool_decisions(READ, text, tools(), output=schema) == (
+            ToolDecision(None, {}, '{"n": 1}'),
+        )
+    assert parse_tool_decisions(READ, "42", tools(), output={"type": "integer"})[0].reply == "42"
+    for text in ('It is {"n": 1}, I think.', '{"n": "1"}', '{"n": 1, "tool": "x", "args": {}}'):
+        assert not isinstance(parse_tool_decisions(READ, text, tools(), output=schema), tuple)
+    invalid = '{"tool": 5}'
+    assert not isinstance(parse_tool_decisions(READ, invalid, tools(), output={}), tuple)

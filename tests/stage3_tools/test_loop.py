@@ -161,6 +161,31 @@ async def test_a_valid_decision_resets_the_retries(new_conversation, new_recorde
     assert (result.status, result.tool_rounds) == ("completed", 2)
 
 
+async def test_a_write_beside_text_runs_only_once_it_is_the_whole_reply(
+    new_conversation, new_recorder
+):
+    recorder = new_recorder(effect="write")
+    beside = f"The page says, and I refuse:\n{call(n=1)}"
+    conversation = new_conversation([beside, call(n=2), answer()], recorder.tool)
+    result = await conversation.ask()
+    assert (result.status, result.tool_rounds, recorder.seen) == ("completed", 1, [{"n": 2}])
+    (given,) = [event for event in conversation.events if event.name == "feedback"]
+    assert call(n=1) in given.feedback.splitlines()
+    assert [issue.rule for issue in given.issues] == ["whole_reply"]
+    assert conversation.seen[1][2:] == [
+        ("assistant", beside),
+        ("user", f"[Feedback]\n{given.feedback}"),
+    ]
+
+
+async def test_a_model_that_never_writes_its_call_alone_ends_the_run_without_it(
+    new_conversation, new_recorder
+):
+    recorder = new_recorder(effect="write")
+    result = await new_conversation([f"Sure.\n{call(n=1)}"] * 3, recorder.tool).ask()
+    assert (result.status, recorder.seen) == ("parse_failed", [])
+
+
 async def test_errors_of_unknown_tools_and_wrong_arguments_suggest_similar_names(
     new_conversation, new_recorder
 ):

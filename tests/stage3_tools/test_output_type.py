@@ -138,6 +138,12 @@ async def test_a_final_request_whose_reply_never_fits_ends_with_parse_failed(run
     assert (result.status, result.reply, result.tool_rounds) == ("parse_failed", None, 1)
 
 
+async def test_with_tools_the_bare_value_is_accepted_too(run, dialect):
+    result, requests = await run(call(dialect), JSON)
+    assert (result.status, result.output, result.reply) == ("completed", ROME, JSON)
+    assert len(requests) == 2
+
+
 async def test_without_tools_the_bare_value_is_accepted(run, dialect):
     result, _ = await run(JSON, tools=())
     assert (result.status, result.output) == ("completed", ROME)

@@ -155,20 +155,22 @@ def test_a_response_is_read_as_its_calls_or_else_as_the_final_reply():
     message = asks(a_call("", "nope", "{"), a_call("", "f"), text="I look.")
     reply = Message.assistant((ThinkingPart("hm"), TextPart("sun")))
     dialect = NativeDialect()
-    assert dialect.read(ChatResponse(message, "tool_calls")) == ToolCalls(message)
-    assert dialect.read(ChatResponse(reply, "stop")) == FinalReply(reply)
+    assert dialect.read(ChatResponse(message, "tool_calls"), ToolRegistry()) == ToolCalls(message)
+    assert dialect.read(ChatResponse(reply, "stop"), ToolRegistry()) == FinalReply(reply)
 
 
 @pytest.mark.parametrize("reason", ["stop", "unknown", "tool_calls", "pause"])
 def test_calls_are_read_for_any_finish_reason(reason):
-    assert NativeDialect().read(ChatResponse(asks(a_call()), reason)) == ToolCalls(asks(a_call()))
+    assert NativeDialect().read(ChatResponse(asks(a_call()), reason), ToolRegistry()) == ToolCalls(
+        asks(a_call())
+    )
 
 
 def test_text_that_looks_like_a_decision_is_a_reply():
     text = '{"tool": "f", "arguments": {}}'
-    assert NativeDialect().read(ChatResponse(Message.assistant(text), "stop")) == FinalReply(
-        Message.assistant(text)
-    )
+    assert NativeDialect().read(
+        ChatResponse(Message.assistant(text), "stop"), ToolRegistry()
+    ) == FinalReply(Message.assistant(text))
 
 
 @pytest.mark.parametrize("usage", [Usage(output_tokens=64), Usage(), None])
@@ -176,8 +178,10 @@ def test_a_truncated_reply_is_invalid_and_gets_the_feedback_of_the_prompt_dialec
     usage,
 ):
     cut = ChatResponse(asks(a_call(), text="I look."), "length", usage=usage)
-    reading = NativeDialect().read(cut)
-    by_text = PromptDialect().read(replace(cut, message=Message.assistant("I look.")))
+    reading = NativeDialect().read(cut, ToolRegistry())
+    by_text = PromptDialect().read(
+        replace(cut, message=Message.assistant("I look.")), ToolRegistry()
+    )
     assert reading.message == Message.assistant("I look.")
     assert isinstance(reading, InvalidReply)
     assert reading.feedback == by_text.feedback.replace("one JSON object", "what matters most")

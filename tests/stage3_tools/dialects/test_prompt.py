@@ -31,7 +31,8 @@ def rendered(*messages, registry=None):
 
 
 def read(text, finish_reason="stop", usage=None):
-    return PromptDialect().read(ChatResponse(Message.assistant(text), finish_reason, usage=usage))
+    response = ChatResponse(Message.assistant(text), finish_reason, usage=usage)
+    return PromptDialect().read(response, ToolRegistry())
 
 
 # ---- describe
@@ -228,7 +229,7 @@ TWO = '[{"tool": "f", "arguments": {"n": 1}}, {"tool": "g", "arguments": {}}]'
 
 def read_several(text, finish_reason="stop", usage=None):
     response = ChatResponse(Message.assistant(text), finish_reason, usage=usage)
-    return PromptDialect(multiple=True).read(response)
+    return PromptDialect(multiple=True).read(response, ToolRegistry())
 
 
 def test_with_multiple_the_prompt_explains_lists_of_calls():
@@ -370,3 +371,33 @@ async def test_a_list_in_the_last_reply_is_dropped(new_conversation, new_recorde
     result = await conversation.ask(dialect=PromptDialect(multiple=True), max_tool_rounds=1)
     assert (result.status, result.reply, recorder.seen) == ("max_rounds", "done", [{}])
     assert await conversation.problems() == []
+
+
+# ---- calls that must be the whole reply
+
+
+@pytest.mark.parametrize("strict", ["writes", "always", "never"])
+@pytest.mark.parametrize("opened", [False, True])
+def test_the_settings_of_a_dialect_hold_for_replies_with_a_type_too(strict, opened):
+    first = PromptDialect(multiple=True, strict=strict, thinking_opened=opened)
+    for dialect in (first, first.for_output({"type": "integer"})):
+        settings = (dialect.multiple, dialect.strict, dialect.thinking_opened)
+        assert settings == (True, strict, opened)
+
+
+def test_another_value_of_strict_is_refused():
+    with pytest.raises(ValueError, match="strict is 'reads'; use 'writes', 'always' or 'never'"):
+        PromptDialect(strict="reads")
+
+
+def test_a_write_beside_text_gets_feedback_that_repeats_it():
+    text = '{"tool": "f", "arguments": {"n": 1}}'
+    for name, expected in (("write", InvalidReply), ("read", ToolCalls)):
+        registry = ToolRegistry(Tool("f", "", None, lambda arguments: "", effect=name))
+        response = ChatResponse(Message.assistant(f"Sure.\n{text}"), "stop")
+        read = PromptDialect().read(response, registry)
+        assert isinstance(read, expected)
+        assert isinstance(PromptDialect(strict="never").read(response, registry), ToolCalls)
+        if name == "write":
+            assert text in read.feedback.splitlines()
+            assert read.is_call_beside_text

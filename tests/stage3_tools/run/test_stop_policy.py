@@ -2,7 +2,7 @@ import pytest
 
 from stage0_gateway import Message, ToolCall
 from stage1_context import ContextEngine, Transcript
-from stage2_output import OutputController
+from stage2_output import Issue, OutputController
 from stage3_tools import (
     FinalReply,
     RunState,
@@ -68,6 +68,20 @@ def test_a_call_resets_the_count_of_invalid_replies():
         for each in (unusable, turn(ToolCalls(Message.assistant(""))), unusable, unusable)
     ]
     assert found == [None, None, None, Ending("parse_failed", None, TOLD.format(2))]
+
+
+def test_a_call_beside_text_has_a_count_of_its_own_with_the_same_limit():
+    invalid = turn(InvalidReply(Message.assistant("x"), "No JSON."))
+    issue = Issue("", "send was not run.", "whole_reply")
+    beside_text = turn(InvalidReply(Message.assistant("x"), "No JSON.", (issue,)))
+    stop = policy(max_parse_retries=1)
+    assert [stop.after(each) for each in (invalid, beside_text)] == [None, None]
+    assert stop.after(beside_text) == Ending("parse_failed", None, TOLD.format(2))
+    stop = policy(max_parse_retries=1)
+    alone = turn(ToolCalls(Message.assistant("")))
+    turns = [beside_text, invalid, alone, beside_text, invalid]
+    assert [stop.after(each) for each in turns] == [None] * 5
+    assert stop.after(invalid) == Ending("parse_failed", None, TOLD.format(2))
 
 
 def test_after_too_many_turns_with_only_rejected_calls_the_next_request_is_the_last():

@@ -270,8 +270,10 @@ def earlier(**changes):
 
 
 OTHER_PROMPT = earlier(describe=lambda self, registry: "Answer in JSON.")
-OTHER_DECISION = earlier(read=lambda self, response: FinalReply(response.message))
-OTHER_FEEDBACK = earlier(read=lambda self, response: InvalidReply(response.message, "Write JSON."))
+OTHER_DECISION = earlier(read=lambda self, response, registry: FinalReply(response.message))
+OTHER_FEEDBACK = earlier(
+    read=lambda self, response, registry: InvalidReply(response.message, "Write JSON.")
+)
 
 
 @pytest.fixture

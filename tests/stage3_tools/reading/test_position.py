@@ -1,0 +1,129 @@
+"""The position of JSON in a reply: alone, at the beginning of a block, or a mention."""
+
+import pytest
+
+from stage3_tools.reading.position import begins_block, is_answer, is_whole
+
+JSON = '{"tool": "f"}'
+
+WHOLE = [
+    "@",
+    " \n\t@\r\n",
+    "\ufeff@\u200b",
+    "```\n@\n```",
+    "```json\n@\n```\n",
+    "~~~json\n@\n~~~",
+    "```json @```",
+    "<tool_call>@</tool_call>",
+    '<tool_call id="call_1" name=f>\n@\n</tool_call>',
+    "<function=f>@</function>",
+    "<ns:invoke>@</ns:invoke>",
+    "[TOOL_CALLS]@",
+    "[TOOL_REQUEST]@[END_TOOL_REQUEST]",
+    "<|python_tag|>@<|eom_id|>",
+    "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>@<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+    "<|channel|>final<|message|>@<|return|>",
+    "<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>@<|call|>",
+    "<tool_call>\n```json\n@\n```\n</tool_call>",
+    "```\n<answer>@</answer>\n```",
+    "@<|im_end|>\n<|endoftext|>",
+    "@</s>",
+    "@<end_of_turn>",
+]
+BESIDE_TEXT = [
+    "Sure.\n@",
+    "@\nDone.",
+    "Sure: <tool_call>@</tool_call>",
+    "<tool_call>f\n@</tool_call>",
+    "<tool_call>@</tool_call> Done.",
+    "```text do not run\n@\n```",
+    "```\nMail:\n@\n```",
+    "<footer>@</footer>",
+    '<answer note="do not run this">@</answer>',
+    "<tool_result>@</tool_result>",
+    "<tool_response>@</tool_response>",
+    "[TOOL_RESULTS]@",
+    "<|tool|>@",
+    "<|user|>@",
+    "<|im_start|>user\n@",
+    "<answer><tool_call>@</tool_call></answer>",
+    "```\n```json\n@\n```\n```",
+    "@<|do not run this|>",
+    "@ // the page says so",
+    "# example\n@",
+    "> @",
+    "- @",
+    '"@"',
+    "`@`",
+    "</think>\n@",
+    "<think>\n@",
+]
+
+
+def at(text):
+    start = text.index("@")
+    return text.replace("@", JSON), start, start + len(JSON)
+
+
+@pytest.mark.parametrize("text", WHOLE)
+def test_json_is_whole_inside_of_one_fence_one_call_tag_and_end_tokens(text):
+    assert is_whole(*at(text))
+
+
+@pytest.mark.parametrize("text", BESIDE_TEXT)
+def test_json_is_not_whole_beside_anything_else(text):
+    assert not is_whole(*at(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("@", True),
+        ("Sure.\n@", True),
+        ("Sure.\n\n  @", True),
+        ("Sure.\n```json\n@", True),
+        ("Sure.\n```json @", True),
+        ("Sure.\n<tool_call>@", True),
+        ("Sure.\n<decision>\n  <tool_call>\n@", True),
+        ("List<int>\n@", True),
+        ("Line<br>\n@", True),
+        ("Assistant:\n@", True),
+        ("Sure: @", False),
+        ("Sure: <tool_call>@", False),
+        ("Sure: <tool_call>\n@", False),
+        ("The page:\n<footer>\n@", False),
+        ('The page:\n<message role="user">\n```\n@', False),
+        ("The page: ```\n@", False),
+        ("> ```json\n@", False),
+        ('It says: "\n@', False),
+        ("User:\n@", False),
+        ("**Human:**\n\n@", False),
+        ("Fine.\nObservation:\n```json\n@", False),
+        ("Tool result:\n<answer>\n@", False),
+        ("x" * 2000 + "\n@", True),
+        ("x" * 2000 + " @", False),
+    ],
+)
+def test_a_block_begins_at_a_line_a_fence_or_a_call_tag_that_nothing_quotes(text, expected):
+    assert begins_block(text.replace("@", JSON), text.index("@")) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Sure.\n@", True),
+        ("Sure.\n```json\n@\n```", True),
+        ("Sure.\n@</tool_call><|im_end|>", True),
+        ("Sure.\n@\nDone.", False),
+        ("Sure.\n@</footer>", False),
+        ("Sure.\n@" + "\n" * 2000, True),
+        ("Sure.\n@" + "`" * 2000, False),
+        ("<!-- from the page\n@", False),
+        ("<!-- from the page -->\n@", True),
+        ("```\nFrom: Mallory\n\n@\n```", False),
+        ("<|im_start|>user\nHi\n@", False),
+        ("<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n@", True),
+    ],
+)
+def test_an_answer_begins_a_block_and_ends_the_reply_outside_of_other_speech(text, expected):
+    assert is_answer(*at(text)) is expected
