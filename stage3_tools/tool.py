@@ -50,8 +50,8 @@ class Tool:
             loop.
         parse: Converts valid arguments to the value that `execute` receives. A ValueError rejects
             them.
-        effect: "read" changes nothing, "idempotent" may be repeated, "write" may not. A write that
-            fails is reported as "may have happened".
+        effect: "read" changes nothing, "idempotent" may be repeated, "write" may not. A tool that
+            declares no effect is a "write". A write that fails is reported as "may have happened".
         timeout: Seconds for one attempt; None selects 30. An async function is cancelled at the
             limit. If it does not end within 1 second, it is abandoned and not retried. A plain
             function is abandoned immediately. The outcome of an abandoned function is dropped.
@@ -62,6 +62,7 @@ class Tool:
         exclusive: Whether no other call of the same turn may run at the same time.
         category: A group of tools, for `ToolRegistry.search`. The model does not see it.
         tags: Labels for `ToolRegistry.search`. The model does not see them.
+        declares_effect: Whether `effect` was given.
         takes_context: Whether `execute` receives a `ToolContext`; derived from its signature.
         is_async: Whether `execute` runs in the event loop; derived from its type.
 
@@ -74,13 +75,14 @@ class Tool:
     parameters: Mapping[str, Any] | None = None
     execute: Callable[..., Any] = field(default=_MISSING, repr=False)
     parse: Callable[[dict[str, Any]], Any] | None = field(default=None, repr=False, kw_only=True)
-    effect: Effect = field(default="write", kw_only=True)
+    effect: Effect = field(default=_MISSING, kw_only=True)
     timeout: float | None = field(default=None, kw_only=True)
     retry: Retry | int | None = field(default=None, kw_only=True)
     needs_approval: bool | Callable[[dict[str, Any]], bool] = field(default=False, kw_only=True)
     exclusive: bool = field(default=False, kw_only=True)
     category: str | None = field(default=None, kw_only=True)
     tags: Collection[str] = field(default=(), kw_only=True)
+    declares_effect: bool = field(init=False, repr=False, compare=False)
     takes_context: bool = field(init=False, repr=False, compare=False)
     is_async: bool = field(init=False, repr=False, compare=False)
 
@@ -90,6 +92,9 @@ class Tool:
             raise RegistrationError(
                 f"{name!r} cannot be a tool's name: use 1 to 256 printable characters."
             )
+        object.__setattr__(self, "declares_effect", self.effect is not _MISSING)
+        if not self.declares_effect:
+            object.__setattr__(self, "effect", "write")
         object.__setattr__(self, "takes_context", self._check_execute())
         object.__setattr__(self, "is_async", is_async(self.execute))
         self._check_options()

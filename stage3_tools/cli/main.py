@@ -105,7 +105,11 @@ def _add_chat(commands: Any) -> None:
 def _add_tools(commands: Any) -> None:
     for name, function, text in (
         ("tools", "list_tools", "Print what the model sees of the tools in a file."),
-        ("check", "check", "Report missing descriptions, ambiguous names, rejected schemas."),
+        (
+            "check",
+            "check",
+            "Report missing descriptions and effects, ambiguous names, rejected schemas.",
+        ),
     ):
         parser = _add_command(commands, name, f"tools:{function}", text)
         parser.add_argument("file", type=Path, help="a Python file with tools")

@@ -1,7 +1,7 @@
 """`llm-stages tools` and `llm-stages check`: the tools of a file, as a model sees them.
 
-`check` reports what models and providers handle badly: missing descriptions, names that are easily
-confused, and schemas that a provider rejects.
+`check` reports what models and providers handle badly: missing descriptions, effects that are not
+declared, names that are easily confused, and schemas that a provider rejects.
 """
 
 import argparse
@@ -31,6 +31,11 @@ _REJECTED = {
 }
 """Keywords that a schema must not have at its root."""
 
+_NO_EFFECT = (
+    "The effect is not declared, so it counts as a write: it is never retried, and its call must "
+    "be the whole reply."
+)
+
 
 def list_tools(options: argparse.Namespace, terminal: Terminal) -> int:
     """Print the description, the schema and the token cost of each tool; return 0."""
@@ -42,7 +47,8 @@ def list_tools(options: argparse.Namespace, terminal: Terminal) -> int:
     for tool, fields in zip(registry, found, strict=True):
         terminal.text(tool.name, "bold")
         terminal.text(f"  {tool.description or '(no description)'}")
-        terminal.text(f"  effect {tool.effect}, about {fields['tokens']} tokens in each request")
+        effect = tool.effect if tool.declares_effect else f"{tool.effect} (not declared)"
+        terminal.text(f"  effect {effect}, about {fields['tokens']} tokens in each request")
         schema = json.dumps(tool.parameters or {}, indent=2, ensure_ascii=False)
         terminal.text("\n".join(f"  {line}" for line in schema.splitlines()), "dim")
     total = sum(fields["tokens"] for fields in found)
@@ -74,6 +80,8 @@ def problems_of(registry: ToolRegistry) -> Iterator[tuple[str, str]]:
     for tool in tools:
         for problem in [*_text_problems(tool), *_schema_problems(tool.parameters or {})]:
             yield tool.name, problem
+        if not tool.declares_effect:
+            yield tool.name, _NO_EFFECT
     for number, tool in enumerate(tools):
         for other in tools[number + 1 :]:
             if _alike(tool.name, other.name):

@@ -4,7 +4,15 @@ import threading
 
 import pytest
 
-from stage3_tools import RegistrationError, Retry, Tool, ToolContext, ToolError, ToolRegistry
+from stage3_tools import (
+    RegistrationError,
+    Retry,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolRegistry,
+    tool,
+)
 from stage3_tools.execution.invocation import invoke
 
 
@@ -77,6 +85,22 @@ def test_invalid_settings_raise_a_registration_error(given, says):
     with pytest.raises(RegistrationError) as caught:
         Tool(**{"name": "f", "description": "", "parameters": None, "execute": nothing, **given})
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("effect", ["read", "idempotent", "write"])
+def test_a_given_effect_is_declared(effect):
+    made = Tool("f", "", None, nothing, effect=effect)
+    assert (made.effect, made.declares_effect) == (effect, True)
+
+
+def test_an_effect_that_is_not_declared_is_a_write():
+    def f() -> None:
+        """Do nothing."""
+
+    registered = ToolRegistry(f).get("f")
+    made = [Tool("f", "", None, nothing), registered, tool(f), tool(name="f")(f)]
+    assert [(each.effect, each.declares_effect) for each in made] == [("write", False)] * 4
+    assert made[0] == Tool("f", "", None, nothing, effect="write")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ def get_weather(city: str) -> dict[str, object]:
     return {"city": city, "temp": 22}
 
 
-@tool
+@tool(effect="write")
 def delete_file(path: str) -> str:
     """Delete a file.
 

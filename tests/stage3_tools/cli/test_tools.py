@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from stage3_tools import Tool, ToolRegistry
+from stage3_tools import Tool, ToolRegistry, tool
 from stage3_tools.cli.main import main
 from stage3_tools.cli.tools import problems_of
 
@@ -17,7 +17,7 @@ def problems(*tools: Tool) -> list[tuple[str, str]]:
 
 
 def made(name: str = "get_weather", text: str = "Get the weather.", schema: object = CITY) -> Tool:
-    return Tool(name, text, schema, lambda arguments: None)
+    return Tool(name, text, schema, lambda arguments: None, effect="read")
 
 
 def test_tools_prints_the_schema_and_the_tokens(tool_file, capsys):
@@ -35,6 +35,16 @@ def test_tools_prints_json_for_scripts(tool_file, capsys):
     assert first["tokens"] > 10
 
 
+def test_tools_prints_whether_the_effect_is_declared(tool_file, tmp_path, capsys):
+    undeclared = tmp_path / "undeclared.py"
+    undeclared.write_text("def f() -> int:\n    return 1\n", encoding="utf-8")
+    for path in (tool_file, str(undeclared)):
+        assert main(["tools", path]) == 0
+    printed = capsys.readouterr().out
+    effects = [line.split(",")[0] for line in printed.splitlines() if "effect" in line]
+    assert effects == ["  effect read", "  effect write", "  effect write (not declared)"]
+
+
 def test_check_accepts_good_tools(tool_file, capsys):
     assert main(["check", tool_file]) == 0
     assert capsys.readouterr().out == "2 tools, no problems.\n"
@@ -47,6 +57,7 @@ def test_check_fails_with_a_table_of_problems(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "The description is missing" in printed
     assert "The parameter /x has no description." in printed
+    assert "The effect is not declared" in printed
 
 
 @pytest.mark.parametrize(
@@ -71,6 +82,22 @@ def test_check_fails_with_a_table_of_problems(tmp_path, capsys):
 )
 def test_check_names_what_providers_reject(tool, expected):
     assert any(expected in problem for _, problem in problems(tool))
+
+
+def test_check_names_each_tool_whose_effect_is_not_declared():
+    def send_mail() -> None:
+        """Send a mail."""
+
+    def read_mail() -> None:
+        """Read a mail."""
+
+    found = list(problems_of(ToolRegistry(tool(effect="read")(read_mail), tool(send_mail))))
+    assert found == list(problems_of(ToolRegistry(send_mail)))
+    problem = (
+        "The effect is not declared, so it counts as a write: it is never retried, and its call "
+        "must be the whole reply."
+    )
+    assert found == [("send_mail", problem)]
 
 
 def test_check_finds_names_that_are_easily_confused():
