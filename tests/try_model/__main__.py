@@ -4,7 +4,8 @@
     .venv/bin/python tests/try_model --model openai:gpt-5-mini --reasoning low --json low.json
 
 Prints for each dialect and kind of task how many tasks succeeded, how often the model was
-corrected, and the tokens and the time. The JSON file contains every task. A run makes about 130
+corrected, and the tokens and the time. "writes with text" counts the corrections of a reply that
+called a write tool, but was not this call alone. The JSON file contains every task. A run makes about 130
 requests, which a provider charges for. Without `--model`, the environment selects the model.
 """
 
@@ -23,7 +24,7 @@ from trial import DIALECTS, Trial, read_tasks, try_task
 
 from stage0_gateway import Gateway, GatewayError
 
-_ROW = "{:16} {:>8} {:>9} {:>8} {:>8}"
+_ROW = "{:16} {:>8} {:>9} {:>17} {:>8} {:>8}"
 
 
 async def main() -> int:
@@ -69,7 +70,8 @@ def _arguments() -> argparse.Namespace:
 
 
 def _print_table(trials: list[Trial]) -> None:
-    print("\n" + _ROW.format("", "success", "feedback", "tokens", "seconds"))
+    heads = ("success", "feedback", "writes with text", "tokens", "seconds")
+    print("\n" + _ROW.format("", *heads))
     for kind in dict.fromkeys(trial.kind for trial in trials):
         _print_row(kind, [trial for trial in trials if trial.kind == kind])
     _print_row("all", trials)
@@ -81,10 +83,11 @@ def _print_table(trials: list[Trial]) -> None:
 def _print_row(label: str, trials: list[Trial]) -> None:
     passed = sum(trial.problem is None for trial in trials)
     feedback = sum(trial.feedback for trial in trials)
+    writes = sum(trial.writes_with_text for trial in trials)
     tokens = sum(trial.tokens or 0 for trial in trials)
     seconds = sum(trial.seconds for trial in trials)
     success = f"{passed}/{len(trials)}"
-    print(_ROW.format(label, success, feedback, tokens, f"{seconds:.1f}"))
+    print(_ROW.format(label, success, feedback, writes, tokens, f"{seconds:.1f}"))
 
 
 if __name__ == "__main__":

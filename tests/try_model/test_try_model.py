@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from stage0_gateway import Gateway, Message, ScriptedModel, ToolCall
+from stage2_output import Issue
+from stage3_tools import DecisionMade, FeedbackGiven
 
 HERE = Path(__file__).parent
 TASKS = json.loads((HERE / "tasks.json").read_text("utf-8"))
@@ -78,7 +80,7 @@ def test_there_are_30_tasks_of_8_kinds_with_different_names():
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task["name"])
 async def test_the_expected_calls_and_reply_solve_a_task(trial, task, dialect):
     tried = await try_scripted(trial, task, dialect, *solution(task))
-    assert (tried.problem, tried.feedback) == (None, 0)
+    assert (tried.problem, tried.feedback, tried.writes_with_text) == (None, 0, 0)
     assert tried.tokens > 0
 
 
@@ -110,6 +112,18 @@ async def test_corrected_replies_and_calls_are_counted(trial):
     assert (tried.problem, tried.feedback) == (None, 2)
 
 
+def test_feedback_about_a_write_beside_other_text_has_its_own_count(trial):
+    def feedback(*rules):
+        issues = tuple(Issue("", "A problem.", rule) for rule in rules)
+        return FeedbackGiven(turn=1, text="?", feedback="Again.", issues=issues)
+
+    decision = DecisionMade(turn=1, text="{}", reply="Done.")
+    events = [feedback(), decision, feedback("whole_reply"), feedback("type"), decision]
+    events += [feedback("required", "whole_reply"), feedback("whole_reply", "whole_reply")]
+    assert trial.count_feedback(events) == (5, 3)
+    assert trial.count_feedback([decision]) == (0, 0)
+
+
 def run(*arguments, cwd, **environment):
     inherited = {key: os.environ[key] for key in ("PATH", "SYSTEMROOT") if key in os.environ}
     return subprocess.run(
@@ -133,6 +147,7 @@ def test_the_program_tries_the_embedded_model_and_writes_json(tmp_path):
         assert [each["name"] for each in trials] == [task["name"] for task in TASKS]
         assert {each["name"] for each in trials if each["problem"] is None} == SOLVED_BY_RULES
         assert all(each["tokens"] > 0 and each["seconds"] > 0 for each in trials)
+        assert {each["writes_with_text"] for each in trials} == {0}
     lines = [line.split() for line in done.stdout.splitlines()]
     assert [line[:2] for line in lines if line[:1] == ["all"]] == [["all", "13/30"]] * 2
 

@@ -14,7 +14,7 @@ A task of `tasks.json` has these fields; the expectations are optional:
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,7 @@ from stage3_tools import (
 SYSTEM_PROMPT = "You are a helpful assistant. Answer briefly."
 DIALECTS: dict[str, type[Dialect]] = {"prompt": PromptDialect, "native": NativeDialect}
 _UNUSABLE = (ConfigurationError, AuthenticationFailed, ConnectionFailed)
+_WRITE = "whole_reply"
 _CORRECTED = ("validation", "not_found")
 _SECONDS = 120.0
 
@@ -61,6 +62,8 @@ class Trial:
         kind: Its kind.
         problem: Why it failed; None if it succeeded.
         feedback: The number of replies and calls that were answered with a correction.
+        writes_with_text: The number of replies among them that contained a call of a write tool
+            and other text, so the model was asked for the call alone.
         tool_rounds: The number of turns that ran a tool.
         tokens: The tokens of all requests and replies; None if the server did not count them.
         seconds: The time from the question to the reply.
@@ -70,6 +73,7 @@ class Trial:
     kind: str
     problem: str | None
     feedback: int = 0
+    writes_with_text: int = 0
     tool_rounds: int = 0
     tokens: int | None = None
     seconds: float = 0.0
@@ -87,13 +91,8 @@ async def try_task(gateway: Gateway, task: Task, dialect: str) -> Trial:
     Raises:
         GatewayError: The model cannot be used: the settings, the key or the address is wrong.
     """
-    feedback = 0
+    events: list[LoopEvent] = []
     started = time.perf_counter()
-
-    def count(event: LoopEvent) -> None:
-        nonlocal feedback
-        feedback += isinstance(event, FeedbackGiven)
-
     deps = ToolLoopDeps(gateway.chat, tool_registry=[TOOLS[name] for name in task["tools"]])
     session = await deps.context_engine.create_session(system_prompt=SYSTEM_PROMPT)
     try:
@@ -109,14 +108,16 @@ async def try_task(gateway: Gateway, task: Task, dialect: str) -> Trial:
                 or Reject("The person does not want this.")
             ),
             limits=RunLimits(seconds=_SECONDS),
-            on_event=count,
+            on_event=events.append,
         )
     except _UNUSABLE:
         raise
     except GatewayError as error:
         seconds = time.perf_counter() - started
-        return Trial(task["name"], task["kind"], f"{error}", feedback, seconds=seconds)
+        counted = count_feedback(events)
+        return Trial(task["name"], task["kind"], f"{error}", *counted, seconds=seconds)
     errors = [each.result.error for each in result.history if each.result.error]
+    feedback, writes_with_text = count_feedback(events)
     feedback += sum(error.kind in _CORRECTED for error in errors)
     counts = [result.usage.input_tokens, result.usage.output_tokens]
     return Trial(
@@ -124,10 +125,18 @@ async def try_task(gateway: Gateway, task: Task, dialect: str) -> Trial:
         task["kind"],
         find_problem(task, result),
         feedback,
+        writes_with_text,
         result.tool_rounds,
         None if counts == [None, None] else sum(filter(None, counts)),
         time.perf_counter() - started,
     )
+
+
+def count_feedback(events: Iterable[LoopEvent]) -> tuple[int, int]:
+    """Count the replies with feedback, and those that called a write tool beside other text."""
+    feedback = [event for event in events if isinstance(event, FeedbackGiven)]
+    writes = [each for each in feedback if any(issue.rule == _WRITE for issue in each.issues)]
+    return len(feedback), len(writes)
 
 
 def find_problem(task: Task, result: ToolLoopResult) -> str | None:
