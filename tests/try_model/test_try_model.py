@@ -119,7 +119,7 @@ def test_feedback_about_a_write_beside_other_text_has_its_own_count(trial):
 
     decision = DecisionMade(turn=1, text="{}", reply="Done.")
     events = [feedback(), decision, feedback("whole_reply"), feedback("type"), decision]
-    events += [feedback("required", "whole_reply"), feedback("whole_reply", "whole_reply")]
+    events += [feedback("required", "whole_reply"), feedback("whole_reply", "type", "whole_reply")]
     assert trial.count_feedback(events) == (5, 3)
     assert trial.count_feedback([decision]) == (0, 0)
 
