@@ -45,7 +45,7 @@ class Folder:
     def tools(self) -> ToolRegistry:
         """Three tools that read, and one that writes after approval."""
         read = tool(effect="read")
-        write_file = tool(needs_approval=True)(self.write_file)
+        write_file = tool(effect="write", needs_approval=True)(self.write_file)
         return ToolRegistry(
             read(self.list_files), read(self.read_file), read(self.search), write_file
         )

@@ -35,7 +35,10 @@ def run_step(step: str, arguments: object) -> str:
 
 async def main(part: str, path: str) -> None:
     """Start the run in one process, and resume it in the next one."""
-    tools = [Tool(step, "A step.", None, partial(run_step, step), exclusive=True) for step in STEPS]
+    tools = [
+        Tool(step, "A step.", None, partial(run_step, step), effect="write", exclusive=True)
+        for step in STEPS
+    ]
     calls = Message.assistant("", [ToolCall("", step, "{}") for step in STEPS])
     model = ScriptedModel([calls if part == "start" else "Please check the payment."])
     context = ContextEngine(store=SqliteStore(path))

@@ -93,8 +93,7 @@ class Tool:
                 f"{name!r} cannot be a tool's name: use 1 to 256 printable characters."
             )
         object.__setattr__(self, "declares_effect", self.effect is not _MISSING)
-        if not self.declares_effect:
-            object.__setattr__(self, "effect", "write")
+        object.__setattr__(self, "effect", self.effect if self.declares_effect else "write")
         object.__setattr__(self, "takes_context", self._check_execute())
         object.__setattr__(self, "is_async", is_async(self.execute))
         self._check_options()

@@ -35,6 +35,7 @@ def make_booking_tool(free: dict[str, int]) -> Tool:
     """Create a tool `book_seats(show: str, seats: int)` that checks more than a schema can.
 
     A valid call subtracts the seats from `free` and returns {"show": …, "booked": …, "left": …}.
+    So the tool declares the effect "write".
     An invalid call books nothing and raises a `ToolError` whose hint helps the model:
 
     - an unknown show: kind "not_found"; the hint lists the known shows;

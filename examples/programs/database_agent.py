@@ -29,7 +29,7 @@ class Database:
     def tools(self) -> list[Any]:
         """Two read tools, one write tool that needs approval, one idempotent export."""
         read = tool(effect="read")
-        insert = tool(needs_approval=True)(self.insert_row)
+        insert = tool(effect="write", needs_approval=True)(self.insert_row)
         export = tool(effect="idempotent")(self.export_csv)
         return [read(self.show_schema), read(self.run_query), insert, export]
 

@@ -8,14 +8,16 @@ get_weather says for Paris: 22 degrees in Paris. add says for 15, 7: 22. complet
 
 import asyncio
 
-from stage3_tools import NativeDialect, ask
+from stage3_tools import NativeDialect, ask, tool
 
 
+@tool(effect="read")
 def get_weather(location: str) -> str:
     """Get the weather in a location (invented data)."""
     return f"22 degrees in {location}"
 
 
+@tool(effect="read")
 def add(a: int, b: int) -> str:
     """Add two numbers."""
     return str(a + b)

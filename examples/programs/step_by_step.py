@@ -12,9 +12,10 @@ completed
 import asyncio
 
 from stage0_gateway import Gateway, Message
-from stage3_tools import NativeDialect, RunnerParams, ToolLoopDeps, ToolRunner
+from stage3_tools import NativeDialect, RunnerParams, ToolLoopDeps, ToolRunner, tool
 
 
+@tool(effect="read")
 async def get_weather(location: str) -> str:
     """Get the weather in a location (invented data).
 
@@ -24,6 +25,7 @@ async def get_weather(location: str) -> str:
     return f"22 degrees in {location}"
 
 
+@tool(effect="read")
 async def add(a: int, b: int) -> str:
     """Add two numbers.
 

@@ -10,7 +10,7 @@ import asyncio
 
 from pydantic import BaseModel
 
-from stage3_tools import ask
+from stage3_tools import ask, tool
 
 
 class Weather(BaseModel):
@@ -20,6 +20,7 @@ class Weather(BaseModel):
     temp: int
 
 
+@tool(effect="read")
 def get_weather(city: str) -> dict[str, object]:
     """Get the weather in a city (invented data)."""
     return {"city": city, "temp": 22}

@@ -20,7 +20,7 @@ from stage3_tools import tool as _tool
 
 
 def make_booking_tool(free):
-    @_tool
+    @_tool(effect="write")
     def book_seats(show: str, seats: int) -> dict[str, str | int]:
         """Book seats for a show."""
         if show not in free:
