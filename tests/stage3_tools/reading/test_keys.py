@@ -14,8 +14,20 @@ def issues(decision, parameters=("days", "reason"), path=""):
 
 @pytest.mark.parametrize(
     "key",
-    "args Arguments ARGS parameters params input tool_input kwargs argumments argument "
-    "function_args tool-arguments".split(),
+    [
+        "args",
+        "Arguments",
+        "ARGS",
+        "parameters",
+        "params",
+        "input",
+        "tool_input",
+        "kwargs",
+        "argumments",
+        "argument",
+        "function_args",
+        "tool-arguments",
+    ],
 )
 @pytest.mark.parametrize("arguments", [{}, {"arguments": None}, {"arguments": {"days": 1}}])
 def test_a_synonym_or_a_misspelling_of_arguments_is_an_issue(key, arguments):
