@@ -200,7 +200,7 @@ class _Reply:
         ]
         opened = [block for block in blocks if block not in self._unopened]
         self.answer = without_thinking(text, opened)
-        closed = [block for block in opened if block.closing is not None]
+        closed = [block for block in opened if block.is_closed or block.opening is None]
         self.visible = self.answer if closed == opened else without_thinking(text, closed)
 
     def answer_of(self, found: Extraction, schema: CompiledSchema, *, is_call: bool) -> str:

@@ -25,6 +25,7 @@ TAG = (
 )
 """A pattern of all tags, for matching without regard to case."""
 
+_NOT_IN_FORM = re.compile(r"(?<=<\|)(?:START|END|begin|end)_|/", re.IGNORECASE)
 _CLOSING = re.compile(r"</|\[/|◁/|<\|end", re.IGNORECASE)
 _STRING = r'"(?:[^"\\]++|\\.)*+(?:"|\Z)' + r"|(?<=[\s{\[,:])'(?:[^'\\]++|\\.)*+(?:'|\Z)"
 _STRING_IN_LINE = (
@@ -52,11 +53,13 @@ class ThinkingTag(NamedTuple):
         start: Index of its first character.
         end: Index behind its last character.
         closing: Whether it ends a block.
+        form: The name that its opening and its closing form share, such as "think".
     """
 
     start: int
     end: int
     closing: bool
+    form: str
 
 
 class ThinkingBlock(NamedTuple):
@@ -76,8 +79,9 @@ class ThinkingBlock(NamedTuple):
 
     @property
     def is_closed(self) -> bool:
-        """Whether both of its tags are in the text."""
-        return self.opening is not None and self.closing is not None
+        """Whether both of its tags are in the text, and have the same form."""
+        opening, closing = self.opening, self.closing
+        return opening is not None and closing is not None and opening.form == closing.form
 
 
 def thinking_tags(text: str, *, opened: bool = False) -> list[ThinkingTag]:
@@ -99,8 +103,14 @@ def thinking_tags(text: str, *, opened: bool = False) -> list[ThinkingTag]:
 def _first_closing_tag(text: str) -> ThinkingTag | None:
     for tag in _ANY_TAG.finditer(text):
         if _CLOSING.match(tag[0]) and tag[0].lower() != _HARMONY_END:
-            return ThinkingTag(*tag.span(), closing=True)
+            return ThinkingTag(*tag.span(), True, _form(tag[0]))
     return None
+
+
+def _form(tag: str) -> str:
+    if tag.lower() == _HARMONY_END or tag.lower().endswith("<|message|>"):
+        return "harmony"
+    return _NOT_IN_FORM.sub("", tag).lower()
 
 
 def thinking_blocks(text: str, *, opened: bool = False) -> list[ThinkingBlock]:
@@ -172,11 +182,10 @@ class _Scanner:
             if closing and (tag.lower() == _HARMONY_END) != self._is_harmony:
                 continue  # a block ends with the tag of its own form
             if self._ends_block(token.start()) if closing else self._begins_block(token.start()):
-                if not self._thinking:
-                    self._is_harmony = tag.lower().endswith("<|message|>")
-                elif closing:
-                    self._is_harmony = False
-                tags.append(ThinkingTag(*token.span(), closing))
+                form = _form(tag)
+                if not self._thinking or closing:
+                    self._is_harmony = form == "harmony" and not closing
+                tags.append(ThinkingTag(*token.span(), closing, form))
                 self._thinking, self._depth = not closing, 0
                 self._opened, self._closed = self._opened + (not closing), self._closed + closing
         return tags

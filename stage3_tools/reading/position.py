@@ -76,33 +76,41 @@ def _stripped(text: str) -> str:
     return text.strip().strip(f"{INVISIBLE} \t\r\n")
 
 
+# The patterns of tags contain no free words, in which a model could say that it quotes.
+
 _CALL_NAME = (
-    r"(?:[\w.-]{1,30}:)?(?:"
+    r"(?:[a-z]{1,10}:)?(?:"
     r"(?:tool|function)s?(?:[_-]?(?:calls?|uses?|requests?|invocations?|code))?|calls?|invoke|"
     r"action|answer|final(?:[_-]?answer)?|decision|json|response|output|reply)"
-    r"(?:=[\w.:-]{1,60})?"
+    r"(?:=[a-z0-9_.:-]{1,60})?"
 )
 """Names of the tags in which models write calls and answers."""
 
-_ATTRIBUTE = r"\s+[\w:.-]{1,60}\s*=\s*(?:\"[\w.:/-]{0,60}\"|'[\w.:/-]{0,60}'|[\w.:/-]{1,60})"
+_VALUE = r"(?:\"[a-z0-9_.:-]{0,60}\"|'[a-z0-9_.:-]{0,60}'|[a-z0-9_.:-]{1,60})"
+_ATTRIBUTE = rf"\s+(?:id|call_id|name|tool|function|type|index|lang)\s*=\s*{_VALUE}"
 _SPECIAL = (
     r"<[|｜](?:(?:tool|function)[_▁]calls?(?:[_▁](?:section|begin|start))*"
     r"|python_tag|action_start|START_(?:ACTION|RESPONSE)|assistant)[|｜]>"
 )
 _HARMONY = (  # the header of a message of gpt-oss
-    r"(?:<\|start\|>assistant)?(?: to=[\w.]{1,60})?<\|channel\|>(?:final|commentary)"
-    r"(?: to=[\w.]{1,60})?\s*(?:<\|constrain\|>\s*\w{1,20})?\s*<\|message\|>"
+    r"(?:<\|start\|>assistant)?(?: to=[a-z0-9_.]{1,60})?<\|channel\|>(?:final|commentary)"
+    r"(?: to=[a-z0-9_.]{1,60})?\s*(?:<\|constrain\|>\s*json)?\s*<\|message\|>"
 )
 _CALL_TAG = (
     rf"(?:<{_CALL_NAME}(?:{_ATTRIBUTE}){{0,3}}\s*>|(?:{_SPECIAL})+"
     rf"|\[TOOL_(?:CALLS?|REQUEST)\]|{_HARMONY})"
 )
-_FENCE_START = r"(?:`{3,}|~{3,})[\w+#.-]{0,60}"
-_SPACE = rf"[\s{INVISIBLE}]*+"
-_END_TOKEN = (
-    r"</s>|<(?:_?(?:eos|eot|end|turn)\w{0,20}\|?|tool_call\||s|pad|unk)>|<\|im_start\|>assistant"
-    r"|<[|｜][\w▁/]{1,60}[|｜]>|\[(?:/TOOL_\w{1,20}|END_TOOL_\w{1,20}|EOS|\|endofturn\|)\]"
+_FENCE_START = r"(?:`{3,}|~{3,})[a-z0-9_+#.-]{0,60}"
+_END_WORDS = (
+    r"im|end|eo[tmsd]|id|of|text|turn|token|sentence|return|tools?|function|calls?|argument|section"
+    r"|action|response|message|plugin|endoftext|endofturn"
 )
+_END_TOKEN = (
+    r"</s>|<(?:_?(?:eos|eot|end)(?:_of_(?:turn|text))?\|?|tool_call\||s|pad|unk)>"
+    rf"|<\|im_start\|>assistant|<[|｜]/?(?:(?:{_END_WORDS})[_▁]?){{1,6}}[|｜]>"
+    r"|\[(?:/TOOL_(?:CALLS?|REQUEST)|END_TOOL_(?:CALLS?|REQUEST)|EOS|\|endofturn\|)\]"
+)
+_SPACE = rf"[\s{INVISIBLE}]*+"
 _WHOLE_START = re.compile(
     rf"(?:{_CALL_TAG}{_SPACE}(?:{_FENCE_START})?|{_FENCE_START}(?:{_SPACE}{_CALL_TAG})?)?",
     re.IGNORECASE,
