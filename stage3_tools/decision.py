@@ -87,6 +87,7 @@ _NOT_WHOLE = (
 _NOT_INTENDED = 'If you do not want to call it: {"tool": null, "reply": "<your answer>"}'
 _LONGEST_REPETITION = 500  # characters
 
+_KEYS = TOOL_DECISION_SCHEMA["properties"].keys()
 _CLOSING_REPAIRS = {"missing_closer", "missing_quote"}
 _STRING_REPAIRS = {"double_encoded", "escaped_json"}
 
@@ -265,7 +266,7 @@ def _misplaced(data: Any, tools: Mapping[str, Tool | None]) -> Iterator[Issue]:
     """Yield the issues about arguments under another key."""
     is_list = isinstance(data, list)
     for index, value in enumerate(data if is_list else [data]):
-        if value["tool"] is not None:
+        if value["tool"] is not None and not value.keys() <= _KEYS:
             tool = tools[value["tool"]]
             schema = tool.parameters if tool and tool.parameters else {}
             path = f"/{index}" if is_list else ""

@@ -37,3 +37,15 @@ def test_each_corpus_has_at_least_200_replies_in_12_languages():
         values = [param.values[0] for param in entries(name)]
         assert len({each["text"] for each in values}) == len(values) >= 200
         assert len({each["language"] for each in values}) >= 12
+
+
+def test_a_third_of_the_genuine_writes_stand_beside_other_text():
+    writes = {"delete_file", "run_shell", "save_note", "send_email", "transfer_money"}
+    texts = [param.values[0] for param in entries("decisions.jsonl")]
+    texts = [entry["text"] for entry in texts if entry["tool"] in writes]
+    alone = [text for text in texts if parse(text, whole=True)]
+    assert (len(texts), len(texts) - len(alone)) == (110, 33)  # as lesson 4 states
+
+
+def parse(text, **options):
+    return isinstance(parse_tool_decision(READ, text, **options), ToolDecision)
