@@ -1,5 +1,6 @@
 import asyncio
 from collections import Counter
+from contextlib import nullcontext
 
 import pytest
 
@@ -353,18 +354,73 @@ async def test_a_valid_history_is_not_repaired():
     assert (await store.info("s")).records == 4
 
 
-async def test_a_repair_raises_a_conflict_if_the_journal_grew_in_the_meantime():
-    class Grows(MemoryStore):
-        async def read(self, *given, **named):
-            found = await super().read(*given, **named)
-            await self.append("s", MessageRecord(Message.tool("late", "a")))
-            return found
+LATE = MessageRecord(Message.tool("late", "a"))
 
-    store = Grows({"s": [MessageRecord(CALLS)]})
+
+class GrowingStore(MemoryStore):
+    """Another writer appends a result after each reading."""
+
+    async def read(self, *given, **named):
+        found = await super().read(*given, **named)
+        await self.append("s", LATE)
+        return found
+
+
+async def test_a_repair_raises_a_conflict_if_the_journal_grew_in_the_meantime():
+    store = GrowingStore({"s": [MessageRecord(CALLS)]})
     for repair in (Transcript(store, "s").repair_history, Transcript(store, "s").close_open_calls):
         with pytest.raises(SessionConflict):
             await repair()
     assert {each.kind for _, each in await MemoryStore.read(store, "s")} == {"message", "call"}
+
+
+OLD = Message.assistant("", [ToolCall("old", "f")])
+
+
+async def test_repair_closed_exchanges_leaves_open_calls_of_the_newest_exchange_unanswered():
+    transcript = Transcript(journal(OLD, HI, CALLS, RESULT), "s")
+    await transcript.repair_closed_exchanges()
+    sent = await transcript.for_request()
+    assert [each.tool_call_id for each in sent] == [None, "old", None, None, "a"]
+    assert sent[1].text.startswith("[interrupted]")
+    assert [call.id for call in (await transcript.open_calls()).calls] == ["b"]
+
+
+async def test_repair_closed_exchanges_repairs_the_newest_exchange_if_it_is_closed():
+    twice = Message.assistant("", [ToolCall("a", "f"), ToolCall("a", "f")])
+    transcript = Transcript(journal(HI, twice, RESULT), "s")
+    await transcript.repair_closed_exchanges()
+    sent = await transcript.for_request()
+    assert [each.tool_call_id for each in sent] == [None, None, "a", "a-2"]
+    assert (await transcript.history()).check_history() == []
+
+
+async def test_repair_closed_exchanges_removes_a_result_without_a_call():
+    transcript = Transcript(journal(HI, RESULT, HELLO), "s")
+    assert [*await transcript.history()] == [HI, RESULT, HELLO]
+    await transcript.repair_closed_exchanges()
+    assert [*await transcript.history()] == [HI, HELLO]
+
+
+async def test_repair_closed_exchanges_keeps_a_result_whose_call_was_not_read():
+    call = Message.assistant("", [ToolCall("a", "f")])
+    store = journal(call, *[HI] * 100, RESULT, HELLO)
+    await Transcript(store, "s", KeepSystemAndRecent(max_messages=1)).repair_closed_exchanges()
+    assert (await store.info("s")).records == 103
+    assert [*await Transcript(store, "s").history()] == [call, RESULT, *[HI] * 100, HELLO]
+
+
+@pytest.mark.parametrize(
+    ("messages", "is_conflict"), [([OLD, HI, HELLO], True), ([HI, HELLO], False)]
+)
+async def test_repair_closed_exchanges_conflicts_with_another_writer_only_if_it_repairs(
+    messages, is_conflict
+):
+    written = [MessageRecord(each) for each in messages]
+    store = GrowingStore({"s": written})
+    with pytest.raises(SessionConflict) if is_conflict else nullcontext():
+        await Transcript(store, "s").repair_closed_exchanges()
+    assert [each for each in store.records("s") if each != LATE] == written
 
 
 # ---- ids of calls
@@ -615,15 +671,16 @@ class InterruptedStore(MemoryStore):
         self.writes, self.rival, self.interrupted = writes, rival, False
 
     async def append(self, session_id, *records, expected=None):
-        first, self.interrupted = not self.interrupted, True
-        if first and not self.writes:
+        if not self.writes:
             await self.interrupt(session_id)
         length = await super().append(session_id, *records, expected=expected)
-        if first:
-            await self.interrupt(session_id)
+        await self.interrupt(session_id)
         return length
 
     async def interrupt(self, session_id):
+        if self.interrupted:
+            return
+        self.interrupted = True
         await super().append(session_id, *self.rival)
         asyncio.current_task().cancel()  # as asyncio.run does when it ends
         await asyncio.sleep(0)
@@ -647,11 +704,27 @@ async def test_an_interrupted_append_adds_each_record_once(own, rival, writes):
     assert await transcript.for_request() == await Transcript(store, "s").for_request()
 
 
+async def test_an_interrupted_append_behind_a_note_of_another_writer_adds_each_record_once():
+    earlier = [MessageRecord(CALLS), VariableRecord(1), SummaryRecord("they met")]
+    store = InterruptedStore({"s": earlier}, writes=True)
+    assert await Transcript(store, "s").append(A, MessageRecord(RESULT), expected=1) == 5
+    assert store.interrupted
+    assert [*store.records("s")] == [*earlier, A, MessageRecord(RESULT)]
+
+
 async def test_an_interrupted_append_is_a_conflict_if_another_writer_replied():
     store = InterruptedStore({"s": []}, writes=False, rival=[MessageRecord(HELLO)])
     with pytest.raises(SessionConflict):
         await Transcript(store, "s").append(Message.assistant("Hi."), expected=0)
     assert (await store.info("s")).records == 1
+
+
+async def test_an_interrupted_append_is_a_conflict_if_another_writer_replied_and_wrote_the_same():
+    rival = [MessageRecord(HELLO), A]
+    store = InterruptedStore({"s": []}, writes=False, rival=rival)
+    with pytest.raises(SessionConflict):
+        await Transcript(store, "s").append(A, expected=0)
+    assert [*store.records("s")] == rival
 
 
 @pytest.mark.parametrize("writes", [True, False])
