@@ -16,6 +16,7 @@ from stage1_context import (
     TokenBudget,
     Transcript,
     WindowTooSmall,
+    newly_dropped,
 )
 from stage1_context.view.explanation import explain
 from stage1_context.view.selection import Selection
@@ -243,6 +244,101 @@ def test_messages_that_a_custom_window_adds_are_shown_last():
         13,
         77,
     )
+
+
+# ---- messages that a request leaves out for the first time
+# ----------------------------------------------------------------------------------
+
+OTHERS = [Message.user(f"message {number}") for number in range(1, 40)]
+
+
+def dropped(selection, before=(), **limit):
+    """Return the index of each newly dropped message, and the reason."""
+    return [(each.index, why) for each, why in newly_dropped(selection, before, **limit)]
+
+
+def test_a_request_without_dropped_messages_has_none_that_are_newly_dropped():
+    before = selection(KeepEverything(), OTHERS[:2])
+    now = selection(KeepEverything(), OTHERS[:3])
+    assert newly_dropped(before, ()) == newly_dropped(now, before.chosen) == []
+
+
+def test_messages_of_the_previous_request_and_newer_ones_are_newly_dropped():
+    before = selection(DropOldest(max_messages=3), OTHERS[:4])
+    now = selection(DropOldest(max_messages=2), OTHERS[:7])
+    assert [each.index for each in before.chosen] == [0, 3, 4]
+    assert newly_dropped(now, before.chosen) == [
+        (Counted(OTHERS[2], 10, 3), "older than what did not fit"),
+        (Counted(OTHERS[3], 10, 4), "older than what did not fit"),
+        (Counted(OTHERS[4], 10, 5), "older than what did not fit"),
+        (Counted(OTHERS[5], 10, 6), "too many messages: 1 more, 0 left"),
+    ]
+
+
+def test_messages_that_the_previous_request_left_out_are_not_newly_dropped():
+    before = selection(DropOldest(max_messages=3), OTHERS[:4])
+    now = selection(DropOldest(max_messages=3), OTHERS[:5])
+    assert dropped(now, before.chosen) == [(3, "too many messages: 1 more, 0 left")]
+    assert dropped(now, now.chosen) == []
+
+
+def test_the_first_message_of_a_conversation_without_system_messages_is_newly_dropped():
+    before = selection(KeepEverything(), OTHERS[:2], system=())
+    now = selection(DropOldest(max_messages=1), OTHERS[:2], system=())
+    assert dropped(now, before.chosen) == [(0, "too many messages: 1 more, 0 left")]
+
+
+@pytest.mark.parametrize(("length", "first"), [(15, 0), (25, 0), (26, 1), (39, 14)])
+def test_the_newest_dropped_messages_are_the_newly_dropped_ones_of_a_first_request(length, first):
+    window = DropOldest(max_messages=5)
+    seen = dropped(selection(window, OTHERS[:length], system=()))
+    assert [index for index, _ in seen] == [*range(first, length - 5)]
+    assert dropped(selection(window, OTHERS[:length], system=()), most=3) == seen[-3:]
+
+
+def test_a_pinned_message_is_not_newly_dropped():
+    pinned = Counted(OTHERS[0], 10, -1)
+    before = selection(KeepEverything(), OTHERS[:2])
+    now = selection(DropOldest(max_messages=3), OTHERS[:3])
+    now = replace(now, system=[*now.system, pinned], chosen=[now.system[0], pinned, now.rest[2]])
+    assert dropped(now, before.chosen) == [(2, "too many messages: 1 more, 0 left")]
+    assert dropped(selection(KeepEverything(), OTHERS[:3]), now.chosen) == []
+
+
+def test_a_dropped_message_may_be_equal_to_the_first_one_of_the_request():
+    now = selection(EveryOther(), [OTHERS[0]] * 2, system=())
+    assert dropped(now) == [(1, "not chosen by the window")]
+
+
+def test_system_messages_are_not_newly_dropped():
+    before = selection(KeepEverything(), OTHERS[:1])
+    now = replace(before, chosen=before.rest)
+    assert dropped(now, before.chosen) == []
+
+
+async def test_messages_that_a_summary_replaces_are_newly_dropped():
+    transcript = Transcript.of([SYSTEM, *OTHERS[:3]], DropOldest(max_messages=3), Letters())
+    before = await transcript.select()
+    await transcript.set_summary("They met.", until=3)
+    assert dropped(await transcript.select(), before.chosen) == [(2, "replaced by a summary")]
+
+
+def test_messages_that_were_dropped_earlier_are_not_counted_again():
+    class Counting(Letters):
+        seen = 0
+
+        def count(self, text):
+            self.seen += 1
+            return len(text)
+
+    counter = Counting()
+    rest = [Counted(each, counter, index) for index, each in enumerate(OTHERS)]
+    window = DropOldest(max_messages=2)
+    before, now = (
+        Selection(window, [], rest[:end], TokenBudget(), rest[end - 2 : end]) for end in (38, 39)
+    )
+    assert dropped(now, before.chosen) == [(36, "too many messages: 1 more, 0 left")]
+    assert counter.seen == 3
 
 
 # ---- preview of a message
