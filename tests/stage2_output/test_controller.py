@@ -6,6 +6,7 @@ import pytest
 
 from stage0_gateway import Gateway, Message, ScriptedModel
 from stage2_output import Extraction, InvalidSchema, Issue, OutputController, ParseResult, Repair
+from stage2_output.controller import MOST_SCHEMAS
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 MISSING = Issue("/n", "is missing (integer)", "required", {"type": "integer"})
@@ -210,6 +211,35 @@ def test_different_schemas_are_not_confused_with_each_other():
     for _ in range(2):
         successes = [controller.parse_and_validate("1", schema).success for schema in schemas]
         assert successes == [True, True, True, False, True, False]
+
+
+def test_schemas_that_are_used_in_turn_are_compiled_once():
+    controller = OutputController()
+    schemas = [SCHEMA, {"type": "string"}, int]
+    compiled = [controller.compile(schema) for schema in schemas]
+    assert all(
+        controller.compile(schema) is known
+        for schema, known in zip(schemas, compiled, strict=True)
+    )
+
+
+def test_the_cache_of_schemas_is_cleared_when_it_is_full():
+    controller = OutputController()
+    first = controller.compile({"const": 0})
+    for number in range(1, MOST_SCHEMAS):
+        controller.compile({"const": number})
+    assert controller.compile({"const": 0}) is first
+    last = controller.compile({"const": MOST_SCHEMAS})
+    assert controller.compile({"const": 0}) is not first
+    assert controller.compile({"const": MOST_SCHEMAS}) is last
+
+
+def test_a_schema_that_json_cannot_hold_is_invalid():
+    circular = {"type": "object"}
+    circular["properties"] = {"a": circular}
+    for schema in ({"type": "object", 1: "one"}, circular):
+        with pytest.raises(InvalidSchema, match="The JSON Schema cannot be written as JSON: "):
+            CONTROLLER.compile(schema)
 
 
 @dataclass
