@@ -125,6 +125,18 @@ async def test_an_unknown_session_raises_an_error(new_conversation):
         await run_tool_loop(conversation.deps, "nowhere", "hi")
 
 
+async def test_deps_or_options_of_another_type_raise_a_type_error(new_conversation):
+    conversation = new_conversation()
+    with pytest.raises(TypeError) as caught:
+        await run_tool_loop(conversation.gateway, "s", "hi")
+    assert str(caught.value) == (
+        "deps must be of type ToolLoopDeps, not Gateway. It holds the parts of the other stages."
+    )
+    with pytest.raises(TypeError) as caught:
+        await run_tool_loop(conversation.deps, "s", "hi", {"max_tool_rounds": 5})
+    assert str(caught.value) == "options must be of type ToolLoopOptions, not dict."
+
+
 # ---- invalid replies
 
 

@@ -14,6 +14,7 @@ from stage1_context import (
 from stage2_output import OutputController
 from stage3_tools import (
     FinalReply,
+    InvalidReply,
     NativeDialect,
     RunState,
     Tool,
@@ -287,6 +288,25 @@ async def test_calls_in_a_refused_or_paused_reply_get_results(new_recorder, reas
     assert await play.problems() == []
 
 
+@pytest.mark.parametrize(("raw", "named"), [("oops", "oops"), (None, "error")])
+@pytest.mark.parametrize("text", [CALL, ""])
+async def test_a_failed_reply_gets_feedback_and_nothing_in_it_runs(new_recorder, text, raw, named):
+    recorder = new_recorder()
+    play = played(ChatResponse(Message.assistant(text), "error", raw), recorder.tool)
+    turn = await play.turn()
+    feedback = (
+        f"Your reply ended with the error {named}, so nothing in it was used. Answer again."
+    )
+    reply = Message.assistant(text)
+    assert turn.interpretation == InvalidReply(reply, feedback)
+    assert await play.history() == [
+        Message.user("Go."),
+        *([reply] if text else []),
+        Message("user", f"[Feedback]\n{feedback}", name="feedback"),
+    ]
+    assert recorder.seen == []
+
+
 async def test_an_invalid_reply_without_text_is_not_stored(new_recorder):
     play = played("", new_recorder().tool)
     turn = await play.turn()
@@ -408,6 +428,16 @@ async def test_a_streamed_reply_is_announced_before_the_request_is_sent():
         assert events[1].stream is turn.stream
         await read(run, turn)
         assert turn.response.content == "hello"
+
+
+async def test_a_stream_of_another_type_raises_a_type_error_that_states_what_to_pass():
+    run, _ = a_run()
+    run.deps = replace(run.deps, stream=lambda messages, **settings: "hello")
+    with pytest.raises(TypeError) as caught:
+        await request(run)
+    assert str(caught.value) == (
+        "The value of stream must be of type MessageStream, not str. Pass gateway.stream."
+    )
 
 
 async def test_read_variable_is_available_from_the_first_reference_on(new_recorder):

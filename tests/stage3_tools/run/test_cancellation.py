@@ -1,4 +1,5 @@
 import asyncio
+from contextlib import nullcontext, suppress
 
 import pytest
 
@@ -71,6 +72,24 @@ async def test_cancelling_the_task_raises_cancelled_error():
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+@pytest.mark.parametrize("also_cancelled", [False, True])
+async def test_a_body_that_ends_before_it_receives_the_time_limit_is_only_cancelled_by_others(
+    also_cancelled,
+):
+    async def body():
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        task = asyncio.current_task()
+        task.cancel()  # delivered at the next wait, as after a write that was not interrupted
+        if not also_cancelled:
+            task.uncancel()
+        return "done"
+
+    task = asyncio.create_task(run_until_stopped(body(), None, 0.001))
+    with pytest.raises(asyncio.CancelledError) if also_cancelled else nullcontext():
+        assert await task == "done"
 
 
 def test_an_event_of_another_event_loop_raises_a_runtime_error():
