@@ -159,8 +159,6 @@ class OpenAIReader(ReplyReader):
                     last[name] += value
                 else:
                     last[name] = value or last.get(name)
-        if self._details and self._thinking is None:
-            self._write_thinking("", "reasoning_details")
 
 
 def _is_filtered(choice: Mapping[str, Any]) -> bool:

@@ -55,6 +55,7 @@ def test_a_whole_reply_is_decoded():
             {"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
             Message.assistant("ab"),
         ),
+        ({"content": ["a", {"type": "text", "text": "b"}, "c"]}, Message.assistant("abc")),
         (
             {"content": "a", "reasoning_content": "hm"},
             Message.assistant(
@@ -83,6 +84,7 @@ def test_a_whole_reply_is_decoded():
         "content absent",
         "calls null",
         "content in parts",
+        "content in texts",
         "reasoning",
         "arguments null",
         "two without id and arguments",
@@ -202,6 +204,13 @@ def test_reasoning_details_are_merged_by_type_and_index(pieces, joined):
         *chunks, {"choices": [{"delta": {}, "finish_reason": "stop"}]}
     ).message.content[0]
     assert thinking.provider_data["openai"]["reasoning_details"] == joined
+
+
+def test_encrypted_reasoning_is_stored_as_thinking_without_text():
+    details = [{"type": "reasoning.encrypted", "index": 0, "data": "d"}]
+    data = {"openai": {"field": "reasoning", "reasoning_details": details}}
+    message = openai.decode(reply({"content": "a", "reasoning_details": details})).message
+    assert message == Message.assistant((ThinkingPart("", data), TextPart("a")))
 
 
 def test_a_stream_is_decoded_like_the_whole_reply():

@@ -212,6 +212,20 @@ def test_citations_of_files_are_decoded():
     assert part.citations == (Citation(None, "a.pdf", None, own(**FILE_NOTE)),)
 
 
+def test_a_streamed_citation_is_delivered_and_kept_without_the_end_of_its_item():
+    *events, done, last = streamed(TEXT)
+    assert done["type"] == "response.output_item.done"
+    reader = openai_responses.reader()
+    for event in events:
+        reader.read_event(event)
+    citation = Citation("u", "t", None, own(**NOTE))
+    assert [event.citation for event in reader.builder.events if event.name == "citation"] == [
+        citation
+    ]
+    reader.read_event(last)
+    assert reader.end().message == Message.assistant((TextPart("Hello.", (citation,)),))
+
+
 def test_readable_reasoning_is_kept_for_the_server_but_is_not_a_summary():
     item = {
         "type": "reasoning",
