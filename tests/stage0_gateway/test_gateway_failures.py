@@ -9,6 +9,7 @@ from stage0_gateway import (
     ContextOverflow,
     FallbackEvent,
     Gateway,
+    InvalidRequest,
     Message,
     RateLimited,
     RequestEvent,
@@ -244,6 +245,59 @@ async def test_a_permanent_error_is_not_retried():
         with pytest.raises(kind):
             await Gateway("openai:m", transport=httpx.MockTransport(answer)).chat(ASK)
         assert len(asked) == 1
+
+
+# ---- schemas
+# ---------------------------------------------------------------------------------------
+
+SCHEMA = {"type": "object"}
+
+
+@BOTH
+async def test_a_required_schema_is_sent_in_every_request(ask):
+    model = ScriptedModel([400, 400])
+    gateway = Gateway("openai:m", transport=model)
+    for _ in range(2):
+        with pytest.raises(InvalidRequest):
+            await reply(gateway, ask, response_schema=SCHEMA)
+    assert [request.response_schema for request in model.requests] == [SCHEMA] * 2
+
+
+@BOTH
+async def test_an_optional_schema_that_the_server_rejects_is_not_sent_again(ask):
+    model = ScriptedModel([400, "yes", "yes", "yes"])
+    gateway = Gateway("openai:m", transport=model)
+    for _ in range(2):
+        answer = await reply(gateway, ask, response_schema=SCHEMA, schema_optional=True)
+        assert answer.content == "yes"
+    await reply(gateway, ask, response_schema=SCHEMA)  # required
+    sent = [request.response_schema for request in model.requests]
+    assert sent == [SCHEMA, None, None, SCHEMA]
+
+
+@BOTH
+@pytest.mark.parametrize("options", [{}, {"response_schema": SCHEMA}])
+async def test_a_request_is_repeated_once_to_omit_an_optional_schema(ask, options):
+    model = ScriptedModel([400] * (1 + len(options)))
+    gateway = Gateway("openai:m", transport=model)
+    with pytest.raises(InvalidRequest):
+        await reply(gateway, ask, schema_optional=True, **options)
+    model.assert_finished()
+
+
+@BOTH
+async def test_a_request_that_is_too_long_is_not_repeated_without_its_optional_schema(ask):
+    requests = []
+
+    def answer(request):
+        requests.append(request)
+        error = {"message": "too long", "code": "context_length_exceeded"}
+        return httpx.Response(400, json={"error": error})
+
+    gateway = Gateway("openai:m", transport=httpx.MockTransport(answer))
+    with pytest.raises(ContextOverflow):
+        await reply(gateway, ask, response_schema=SCHEMA, schema_optional=True)
+    assert len(requests) == 1
 
 
 @pytest.mark.parametrize("streamed", [False, True])
