@@ -138,6 +138,47 @@ async def test_a_stream_can_be_aborted_before_the_server_answers(aborted_by):
     assert (await watching, len(ended)) == (["abort", "end"], 1)
 
 
+def test_a_stream_can_be_aborted_outside_of_an_event_loop():
+    stream = gateway(Body(text("a"), *END)).stream(ASK)
+    stream.abort()
+    assert asyncio.run(names(stream)) == ["abort", "end"]
+    with pytest.raises(StreamInterrupted, match=r"^The stream was aborted before its end\."):
+        asyncio.run(stream.final_message())
+
+
+async def test_data_that_arrives_together_with_an_abort_is_not_delivered():
+    class Waiting(Body):
+        arrival = asyncio.Event()
+
+        async def __aiter__(self):
+            yield self.chunks[0]
+            await self.arrival.wait()
+            yield self.chunks[1]
+
+    body = Waiting(text("a"), text("b"))
+    stream = gateway(body).stream(ASK)
+    watching = asyncio.create_task(names(stream))
+    await run_other_tasks()
+    body.arrival.set()
+    stream.abort()
+    assert await watching == ABORTED
+
+
+async def test_an_abort_while_a_complete_reply_is_closed_changes_nothing():
+    body = Body(text("a"), *END, slow_to_close=True)
+    stream = gateway(body).stream(ASK)
+    reading = asyncio.create_task(stream.final_message())
+    await body.closing.wait()
+    stream.abort("late")
+    await run_other_tasks()
+    assert not reading.done()
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    assert (await stream.emitted("abort")).reason == "cancelled"
+    assert (await stream.final_message()).content == "a"
+
+
 @pytest.mark.parametrize("last", ["final_message", "end"])
 async def test_aborting_a_complete_reply_changes_nothing(last):
     stream = gateway(Body(text("a"), *END)).stream(ASK)
@@ -177,6 +218,22 @@ async def test_an_abort_in_an_event_listener_of_the_gateway_leaves_no_cancellati
     assert (await names(stream))[-2:] in (["abort", "end"], ["final_message", "end"])
     await run_other_tasks()  # a leftover cancellation would be raised here
     assert asyncio.current_task().cancelling() == 0
+
+
+async def test_an_abort_at_the_end_of_a_reply_does_not_interrupt_its_close():
+    class Closing(Body):
+        async def aclose(self):
+            await run_other_tasks()
+            await super().aclose()
+
+    def report(event):
+        if event.name == "response":
+            stream.abort()
+
+    body = Closing(text("a"), *END)
+    stream = gateway(body, on_event=report).stream(ASK)
+    assert await names(stream) == ["connect", "text", "final_message", "end"]
+    assert body.closed == 1
 
 
 async def test_leaving_the_block_early_closes_the_connection():
