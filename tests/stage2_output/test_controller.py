@@ -218,8 +218,7 @@ def test_schemas_that_are_used_in_turn_are_compiled_once():
     schemas = [SCHEMA, {"type": "string"}, int]
     compiled = [controller.compile(schema) for schema in schemas]
     assert all(
-        controller.compile(schema) is known
-        for schema, known in zip(schemas, compiled, strict=True)
+        controller.compile(schema) is known for schema, known in zip(schemas, compiled, strict=True)
     )
 
 
@@ -232,6 +231,11 @@ def test_the_cache_of_schemas_is_cleared_when_it_is_full():
     last = controller.compile({"const": MOST_SCHEMAS})
     assert controller.compile({"const": 0}) is not first
     assert controller.compile({"const": MOST_SCHEMAS}) is last
+
+
+def test_a_list_is_not_a_schema():
+    with pytest.raises(InvalidSchema, match="has no valid JSON Schema"):
+        CONTROLLER.compile([int])
 
 
 def test_a_schema_that_json_cannot_hold_is_invalid():

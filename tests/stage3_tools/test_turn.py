@@ -294,9 +294,7 @@ async def test_a_failed_reply_gets_feedback_and_nothing_in_it_runs(new_recorder,
     recorder = new_recorder()
     play = played(ChatResponse(Message.assistant(text), "error", raw), recorder.tool)
     turn = await play.turn()
-    feedback = (
-        f"Your reply ended with the error {named}, so nothing in it was used. Answer again."
-    )
+    feedback = f"Your reply ended with the error {named}, so nothing in it was used. Answer again."
     reply = Message.assistant(text)
     assert turn.interpretation == InvalidReply(reply, feedback)
     assert await play.history() == [
