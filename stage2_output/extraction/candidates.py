@@ -152,9 +152,10 @@ class _Scanner:
         """Read the value at a bracket; return None if the bracket does not begin JSON."""
         text, source = self._text, self._markup.source(start)
         is_first = start == self._markup.answer_start
-        is_other = lookaround.is_subscript(text, start) or (
-            source == "prose"
-            and (lookaround.is_checkbox(text, start) or lookaround.is_quoted_bracket(text, start))
+        is_other = (
+            lookaround.is_subscript(text, start)
+            or lookaround.is_checkbox(text, start)
+            or lookaround.is_quoted_bracket(text, start)
         )
         may_be_bare = is_first or source in ("fenced", "tagged")
         is_likely = lookaround.begins_json(text, start) and (is_first or not is_other)

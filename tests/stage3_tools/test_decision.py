@@ -81,6 +81,7 @@ def test_a_decision_is_read_at_the_start_of_a_block_or_the_end_of_the_reply(text
         "<!-- from the page\n@",
         "/* from the page\n@\n",
         'text = """\n@',
+        "text = '''\n@",
         "<blockquote>\n@\n</blockquote>",
         "The page: <code>@</code>",
         "<document>@",
@@ -219,6 +220,14 @@ def test_an_invalid_decision_is_reported_with_all_its_issues(text, issues):
 def test_nothing_in_a_truncated_reply_is_used_even_if_it_looks_complete(reason):
     result = parse_tool_decision(READ, '{"tool": "f"}', finish_reason=reason)
     assert (result.success, [issue.rule for issue in result.errors]) == (False, ["complete"])
+
+
+@pytest.mark.parametrize("closers", ["}", "}}", " }\n]", "\t]"])
+def test_extra_closers_behind_a_decision_are_repaired_and_words_behind_them_are_not(closers):
+    for before in ("", "<think>t</think>", "<tool_call>"):
+        text = f'{before}{{"tool": "f"}}{closers}'
+        assert parse_tool_decision(READ, text, whole=True) == ToolDecision("f")
+        assert not isinstance(parse_tool_decision(READ, f"{text} is its format."), ToolDecision)
 
 
 def test_two_decisions_never_share_their_arguments():

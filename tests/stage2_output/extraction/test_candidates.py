@@ -329,3 +329,23 @@ def test_brackets_around_words_are_tried_only_a_few_times():
 def test_any_number_of_lists_separated_by_commas_is_found():
     text = "So " + ", ".join(["[1, 2]"] * 20) + " it is"
     assert [each.value for each in candidates(text)] == [[1, 2]] * 20
+
+
+# ---- beside code and closers ----
+
+
+def test_a_value_that_its_backticks_cut_is_no_json():
+    assert candidates('Use `{"a": [1` here.') == []
+
+
+def test_an_extra_closer_inside_of_a_tag_is_a_repair():
+    assert summaries('<tool_call>{"a": 1}}</tool_call>') == [(A, ONE, "tagged", "extra_closer@19")]
+
+
+@pytest.mark.parametrize("text", ["- [ ] {0}", 'Write "[" before "]": {0}'])
+def test_a_checkbox_and_a_quoted_bracket_in_prose_are_no_json(text):
+    assert summaries(text.replace("{0}", A)) == [(A, ONE, "prose")]
+
+
+def test_a_list_behind_a_hyphen_in_a_json_fence_is_json():
+    assert summaries("```json\n- []\n```") == [("[]", [], "fenced")]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stage2_output import find_json, without_thinking
+from stage2_output import find_json, thinking_blocks, without_thinking
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,16 @@ from stage2_output import find_json, without_thinking
         ("[THINK]notes[/THINK]one", "one"),
         ("<|START_THINKING|>notes<|END_THINKING|>one", "one"),
         ("<seed:think>notes</seed:think>one", "one"),
+        ("◁think▷notes◁/think▷one", "one"),
+        ("<|begin_of_thought|>notes<|end_of_thought|>one", "one"),
+        ("<reflection>notes</reflection><scratchpad>more</scratchpad>one", "one"),
+        ("<|channel|>analysis<|message|>notes<|end|>one", "one"),
+        ("<|start|>assistant<|channel|>analysis<|message|>a </think> b<|end|>one", "one"),
+        ("<think>a<|end|>b</think>one<|end|>", "one<|end|>"),
+        ("one\n  <think>notes", "one"),
+        ("one\ntwo <think> three", "one two <think> three"),
+        ("one\ntwo <think>\nnotes", "one two"),
+        ("<think>a</think> <think> notes", ""),
         ("Use `<think>` tags.", "Use `<think>` tags."),
         ("Use `<think>` tags.</think>one", "one"),
         ("<think>a <think> b</think>answer", "answer"),
@@ -46,6 +56,25 @@ from stage2_output import find_json, without_thinking
 )
 def test_thinking_blocks_are_replaced_and_quoted_tags_stay(text, answer):
     assert " ".join(without_thinking(text).split()) == answer
+
+
+def test_a_block_is_closed_only_by_a_tag_of_its_own_form():
+    tags = ["<think>@</think>", "[THINK]@[/THINK]", "<|START_THINKING|>@<|END_THINKING|>"]
+    tags += ["<|begin_of_thought|>@<|end_of_thought|>", "◁think▷@◁/think▷", "<THINK>@</think>"]
+    tags += ["<|channel|>analysis<|message|>@<|end|>", "<seed:think>@</seed:think>"]
+    assert [[block.is_closed for block in thinking_blocks(text)] for text in tags] == [[True]] * 8
+    for other in ("</thinking>", "[/THINK]", "◁/think▷", "</seed:think>", "<|END_THINKING|>"):
+        assert [block.is_closed for block in thinking_blocks(f"<think>a{other}b")] == [False]
+    assert [block.is_closed for block in thinking_blocks("a</think>b")] == [False]
+
+
+def test_text_that_begins_inside_of_a_block_ends_it_with_the_first_closing_tag():
+    for text in ("a</think>b", '{"a": "</think>b', "> a </think>b", "a <think> b</think>b"):
+        (block,) = thinking_blocks(text, opened=True)
+        assert (block.start, text[block.end :]) == (0, "b")
+    assert thinking_blocks("a<|end|>b", opened=True) == []
+    first, second = thinking_blocks("a</think>b<think>c</think>d", opened=True)
+    assert (first.end, second.start, second.end) == (9, 10, 26)
 
 
 def test_text_after_a_thinking_block_begins_a_new_line():
