@@ -66,8 +66,9 @@ class Message(CachedEncoding):
         tool_calls: The tool calls of an assistant message.
         tool_call_id: The id of the call that a tool message answers.
         is_error: Whether the call of a tool message failed.
-        name: The tool's name in a tool message. "feedback" in a user message with which stage 3
-            corrects a reply; that name is never sent.
+        name: The tool's name in a tool message. In user messages of the framework, "feedback"
+            marks a correction of a reply, and "summary" a summary of earlier messages; these names
+            are never sent.
         raw_text: The model's text, if `content` is an interpretation of it. The prompt dialect of
             stage 3 interprets decisions in JSON text and sends that text again.
 

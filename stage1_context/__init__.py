@@ -63,6 +63,7 @@ from stage1_context.variables import VariableStore as VariableStore
 from stage1_context.view.explanation import Explained as Explained
 from stage1_context.view.explanation import Explanation as Explanation
 from stage1_context.view.explanation import newly_dropped as newly_dropped
+from stage1_context.view.projection import is_summary as is_summary
 from stage1_context.view.selection import Selection as Selection
 from stage1_context.window import DropOldest as DropOldest
 from stage1_context.window import KeepEverything as KeepEverything

@@ -168,7 +168,9 @@ class ContextEngine:
     async def messages_for_request(
         self, session_id: str, *, include_summary: bool = True, reserve_tokens: int = 0
     ) -> list[Message]:
-        """Return the messages of the next request: system messages first, then those that fit.
+        """Return the messages of the next request: those that are always sent, and those that fit.
+
+        The system messages come first, then the summary.
 
         Args:
             session_id: The session.
@@ -257,6 +259,9 @@ class ContextEngine:
     async def set_summary(self, session_id: str, text: str | None) -> None:
         """Set the summary of the messages so far; None or an empty text removes it.
 
+        It is sent as data: in a user message with a header that says so, behind the system messages
+        and before all others. No window drops it.
+
         Raises:
             SessionNotFound: The session does not exist.
         """
@@ -280,6 +285,8 @@ class ContextEngine:
         reserve_tokens: int = 0,
     ) -> Compaction:
         """Let a model summarize the old messages if the window is full. The history keeps them.
+
+        The summary is sent as with `set_summary`.
 
         Args:
             session_id: The session.

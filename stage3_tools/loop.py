@@ -13,7 +13,7 @@ from typing import Any, TypeVar, Unpack, cast
 
 from stage0_gateway import Message, as_message
 from stage1_context import Transcript
-from stage3_tools.dialects.escaping import is_feedback
+from stage3_tools.dialects.escaping import is_from_framework
 from stage3_tools.options import ToolLoopDeps, ToolLoopOptions, type_error
 from stage3_tools.result import LoopStats, ToolLoopResult
 from stage3_tools.resume.open_calls import close_open_calls, resume_open_calls
@@ -138,8 +138,8 @@ def _check_question(
     question = as_message(user_message)
     if question.role != "user" or question.tool_calls:
         raise ValueError(f"The question must be a user message, not a {question.role!r} message.")
-    if is_feedback(question):
-        raise ValueError("The question has the name of feedback messages. Remove its name.")
+    if is_from_framework(question):
+        raise ValueError(f"The question has the name of {question.name} messages. Remove its name.")
     return question
 
 

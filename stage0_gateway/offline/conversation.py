@@ -18,6 +18,7 @@ MAX_QUESTION = 10_000
 """The maximum number of characters of a question; the rest is ignored."""
 
 _FEEDBACK = "[Feedback]"
+_SUMMARY = "[Summary of earlier messages,"
 _RESULT = re.compile(r"^\[Tool result for ([^\]\n]{1,200})\]", re.MULTILINE)
 _RESULT_FILE = re.compile(r"(Image|Document|File) \d+ of the result of ")  # OpenAI's format
 _CALL_ID = re.compile(r"call_(\d{1,9})")
@@ -100,7 +101,8 @@ def write_json(value: Any) -> str:
 
 def _is_question(message: Message) -> bool:
     text = message.text
-    is_from_program = text.startswith(_FEEDBACK) or _RESULT.match(text) or _RESULT_FILE.match(text)
+    is_marked = text.startswith((_FEEDBACK, _SUMMARY))
+    is_from_program = is_marked or _RESULT.match(text) or _RESULT_FILE.match(text)
     return message.role == "user" and bool(text.strip()) and not is_from_program
 
 

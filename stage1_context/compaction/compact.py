@@ -7,9 +7,12 @@
 The journal keeps every message; a summary record replaces the old ones in requests. If the model
 fails, nothing is summarized. A call without a result, and everything behind it, is not old.
 
+A summary repeats what its model read, possibly texts of others that contain instructions. It is
+therefore sent as data in a user message, never as a system message.
+
 Covered: a long old part is summarized in pieces · a summary longer than the messages it replaces is
 dropped · a summary that another writer adds meanwhile wins.
-Not covered: the truth of a summary, which a model wrote.
+Not covered: the truth of a summary, which a model wrote; a model that obeys a text in it.
 """
 
 import math

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from stage1_context.tokens import Counted
+from stage1_context.view.projection import is_summary
 from stage1_context.view.selection import Selection
 from stage1_context.window import DropOldest, exchange_start
 
@@ -133,9 +134,9 @@ def newly_dropped(
 def _explain_system(message: Counted) -> Explained:
     if message.index >= 0:
         return _explained(message, True, "always sent")
-    if message.message.role != "system":
+    if not is_summary(message.message):
         return _explained(message, True, "pinned")
-    _, _, summary = message.message.text.partition("\n")  # without its heading
+    _, _, summary = message.message.text.partition("\n")  # without its header
     return replace(_explained(message, True, "the summary"), preview=_preview(summary))
 
 

@@ -3,9 +3,9 @@ r"""Escape lines of users and tools that imitate a header of the framework.
     [Tool result for get_weather]        in a text of a user or a tool becomes
     \[Tool result for get_weather]
 
-The headers are `[Tool result for NAME]`, `[Tool Execution Log]` and `[Feedback]`. A line imitates a
-header if its first letters follow an opening square bracket, or a similar character, and read like
-the words of the header:
+The headers are `[Tool result for NAME]`, `[Tool Execution Log]`, `[Feedback]` and
+`[Summary of earlier messages, ...]`. A line imitates a header if its first letters follow an
+opening square bracket, or a similar character, and read like the words of the header:
 
 - Before the bracket, all characters except letters and backslashes are ignored: spaces, Markdown,
   HTML tags, numbers, control characters, ANSI escapes.
@@ -16,9 +16,9 @@ the words of the header:
 Not covered: rare look-alikes, letters in other encodings (`\u005b`), headers in the middle of a
 line.
 
-Feedback of the framework is marked by the `name` of its message, which is stored with it. A text of
-a user with the same header has no such name. Code that lets users set the name of a message must
-not allow "feedback", just as it must not let users choose the role.
+Feedback and summaries of the framework are marked by the `name` of their message. A text of a user
+with the same header has no such name. Code that lets users set the name of a message must not allow
+"feedback" and "summary", just as it must not let users choose the role.
 
 Used by `prompt` and by the formatter of chains, where users, tools and the framework share one
 role. In native tool calls, results have their own role, and forged feedback has only the authority
@@ -33,12 +33,19 @@ from itertools import groupby
 from unicodedata import category, normalize
 
 from stage0_gateway import Message, Part, TextPart
+from stage1_context import is_summary
 
 FEEDBACK = "[Feedback]\n"
 """The header of a message with feedback for the model."""
 
 _FEEDBACK_NAME = "feedback"
-_HEADERS = ("tool result", "tool result for", "tool execution log", "feedback")
+_HEADERS = (
+    "tool result",
+    "tool result for",
+    "tool execution log",
+    "feedback",
+    "summary of earlier messages",
+)
 
 _LOOK_ALIKES = {
     "a": "аαɑᴀᎪꓮ",
@@ -50,16 +57,17 @@ _LOOK_ALIKES = {
     "g": "ԍɡɢᏀꓖɠց",
     "k": "кκᴋᏦꓗƙ",
     "l": "iіιıɩɪӏןʟᏞᎥꓡꓲłǀ1լ",
+    "m": "мμᴍᎷꓟɱ",
     "n": "пνηɴոռꓠƞ",
     "o": "оοσօᴏᎾꓳøɵ0",
     "r": "гʀᏒꓣɍ",
     "s": "ѕꜱᏚꓢʂ",
     "t": "тτᴛᎢꓔŧƭ",
-    "u": "уυսᴜꓴцʋʉ",
+    "u": "yуүγυսᴜꓴꓬᎩᎽцʋʉʏɏƴ",
     "x": "хχꓫ",
 }
 """Lower-case letters and digits that look like a Latin letter, or whose capitals do. I, l and 1 all
-count as l."""
+count as l, and y counts as u."""
 
 _LATIN = {char: letter for letter, chars in _LOOK_ALIKES.items() for char in chars}
 _ENCLOSED = (0x1F150, 0x1F170, 0x1F1E6)  # first code points: letters in circles, in squares, flags
@@ -79,7 +87,8 @@ _GAP_OR_CHARACTER = re.compile(rf"([\s{_FILLER}]++)|.", re.DOTALL)
 _MARKUP = re.compile(
     rf"</?[a-z!][^<>{_BREAKS}]*>"
     r"|&(?:#0*\d{1,7};?|#x0*[\da-f]{1,6};?|[a-z][a-z\d]{1,30};)"
-    r"|(?:\x1b\[|\x9b)(?:[0-?]+[a-z@`]|[a-eg-su-z@`])",  # "\x1b[Tool" contains no escape "\x1b[T"
+    # In "\x1b[Tool", the first letter belongs to the word, in "\x1b[T [Tool" to the escape.
+    rf"|(?:\x1b\[|\x9b)(?:[0-?]+[a-z@`]|[a-eg-ru-z@`]|[fst](?={_NO_LETTER}*[{_BRACKETS}]))",
     re.IGNORECASE,
 )
 
@@ -96,6 +105,11 @@ def is_feedback(message: Message) -> bool:
         and message.name == _FEEDBACK_NAME
         and message.text.startswith(FEEDBACK)
     )
+
+
+def is_from_framework(message: Message) -> bool:
+    """Return whether the framework wrote a user message: feedback or a summary."""
+    return is_feedback(message) or is_summary(message)
 
 
 def escape_text(text: str) -> str:

@@ -2,8 +2,8 @@
 
 Works with every model that writes text. The one system message describes the tools, the model
 replies with a decision, and results are user messages that begin with `[Tool result for NAME]`.
-Feedback begins with `[Feedback]`. A line of a user or a tool that imitates such a header is
-escaped.
+Feedback begins with `[Feedback]`, and a summary with `[Summary of earlier messages, ...]`. A line
+of a user, a tool or a summary that imitates such a header is escaped.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any, get_args
 from stage0_gateway import ChatResponse, Message, TextPart, ToolCall
 from stage2_output import OutputController, ParseResult, feedback
 from stage3_tools.decision import Strict, parse_tool_decisions
-from stage3_tools.dialects.escaping import FEEDBACK, escape, escape_text, is_feedback
+from stage3_tools.dialects.escaping import escape, escape_text, is_from_framework
 from stage3_tools.dialects.protocol import (
     LAST_REQUEST,
     FinalReply,
@@ -191,8 +191,9 @@ def _rendered(message: Message) -> Message:
         if isinstance(content, str):
             return Message.user(header + content)
         return Message.user((TextPart(header), *content))
-    if is_feedback(message):
-        return Message.user(FEEDBACK + escape_text(message.text.removeprefix(FEEDBACK)))
+    if is_from_framework(message):
+        header, text = message.text.split("\n", 1)
+        return Message.user(f"{header}\n{escape_text(text)}")
     return Message.user(escape(message.content))
 
 

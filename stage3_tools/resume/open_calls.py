@@ -14,7 +14,7 @@ from typing import cast
 
 from stage0_gateway import Message, ToolCall
 from stage1_context import MessageHistory, MessageRecord, OpenCalls
-from stage3_tools.dialects.escaping import feedback_message, is_feedback
+from stage3_tools.dialects.escaping import feedback_message, is_from_framework
 from stage3_tools.dialects.protocol import FinalReply
 from stage3_tools.errors import ToolError
 from stage3_tools.execution.results import failed, interrupted
@@ -128,6 +128,6 @@ def _known_result(
 
 
 def last_question(history: MessageHistory) -> Message | None:
-    """The newest message of the user that is not feedback."""
+    """The newest message of the user that is neither feedback nor a summary."""
     messages = reversed(history.by_role("user"))
-    return next((message for message in messages if not is_feedback(message)), None)
+    return next((message for message in messages if not is_from_framework(message)), None)

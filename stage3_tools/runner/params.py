@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from stage0_gateway import Message, as_message
+from stage1_context import MessageHistory
 from stage3_tools.options import ToolLoopOptions, as_messages, as_registry
 from stage3_tools.registry import Registrable, ToolRegistry
+from stage3_tools.resume.open_calls import last_question
 
 
 @dataclass(frozen=True)
@@ -83,8 +85,8 @@ class Edits:
 
     @property
     def question(self) -> Message | None:
-        """The newest user message among the pushed ones."""
-        return next((each for each in reversed(self.pushed) if each.role == "user"), None)
+        """The newest question among the pushed messages."""
+        return last_question(MessageHistory(self.pushed))
 
     def _without_pushed(self, stored: Callable[[], tuple[Message, ...]]) -> tuple[Message, ...]:
         messages = stored()

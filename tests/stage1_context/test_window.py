@@ -257,8 +257,8 @@ def test_a_newest_exchange_that_does_not_fit_is_an_error(window, budget):
 
 
 @pytest.mark.parametrize("kind", [DropOldest, KeepSystemAndRecent])
-def test_a_summary_uses_tokens_like_any_system_message(kind):
-    system, rest = of_ten(SYSTEM, Message.system("Summary: …")), of_ten(QUESTION, QUESTION)
+def test_a_summary_is_never_dropped_and_uses_tokens_like_a_system_message(kind):
+    system, rest = of_ten(SYSTEM, Message.user("[Summary …]")), of_ten(QUESTION, QUESTION)
     assert kind(max_tokens=40).select(system, rest, TokenBudget()) == [*system, *rest]
     assert kind(max_tokens=39).select(system, rest, TokenBudget()) == [*system, rest[1]]
 

@@ -167,8 +167,8 @@ class _View:
 def _question(run: Run) -> str:
     """The newest question of the first request."""
     for turn in run.turns:
-        for message in reversed(turn.request.messages if turn.request else ()):
-            if _part_of(message) == "history" and message.role == "user" and not message.name:
+        for message in reversed(turn.request.stored if turn.request else ()):
+            if message.role == "user" and not message.name:  # of the user, not of the framework
                 return message.text
     return ""
 

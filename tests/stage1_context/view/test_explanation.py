@@ -175,11 +175,12 @@ async def test_a_summary_and_a_pinned_question_are_marked():
     seen = explain(await transcript.select(pinned=CONVERSATION[0], complete=True))
     assert [(each.index, each.role, each.sent, each.why) for each in seen.messages] == [
         (0, "system", True, "always sent"),
-        (-1, "system", True, "the summary"),
+        (-1, "user", True, "the summary"),
         (-1, "user", True, "pinned"),
         (2, "assistant", False, "too many messages: 1 more, 0 left"),
         (3, "user", True, ""),
     ]
+    assert seen.messages[1].preview == "They met."
 
 
 async def test_results_of_a_repair_have_their_own_lines():
