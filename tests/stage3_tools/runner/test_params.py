@@ -5,7 +5,9 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 
 from stage0_gateway import Message, ToolCall
+from stage1_context import Transcript
 from stage3_tools import RegistrationError, RunnerParams, ToolLoopOptions, ToolRegistry
+from stage3_tools.dialects.escaping import feedback_message
 from stage3_tools.runner.params import Edits
 
 A, B, C = map(Message.user, "abc")
@@ -158,6 +160,15 @@ def test_the_question_is_the_newest_user_message_among_the_pushed_ones():
     assert conversation.edits.question is None
     conversation.edits.push([B, C, Message.assistant("hm")])
     assert conversation.edits.question == C
+
+
+async def test_feedback_and_a_summary_are_not_the_question():
+    transcript = Transcript.of([])
+    await transcript.set_summary("They met.")
+    (summary,) = await transcript.for_request()
+    edits = session(A, summary, feedback_message("No JSON was found."))
+    assert edits.question == A
+    assert session(summary).question is None
 
 
 # ---- edits of a session
