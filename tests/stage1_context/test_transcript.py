@@ -10,6 +10,7 @@ from stage1_context import (
     CallFinishedRecord,
     CallStartedRecord,
     DropOldest,
+    KeepEverything,
     KeepSystemAndRecent,
     MemoryStore,
     MessageRecord,
@@ -250,6 +251,31 @@ async def test_a_summary_uses_tokens_of_the_window():
     for _ in range(3):
         assert await transcript.for_request() == [summary_message("x" * 21), HI, MORE]
         assert await transcript.for_request(reserve_tokens=1) == [summary_message("x" * 21), MORE]
+
+
+class EveryOther:
+    """A custom window."""
+
+    def select(self, system, rest, budget, /):
+        return [*system, *rest[::2]]
+
+
+@pytest.mark.parametrize(
+    ("window", "kept"),
+    [
+        (KeepEverything(), [HELLO, MORE]),
+        (DropOldest(max_messages=3), [MORE]),
+        (KeepSystemAndRecent(max_messages=1), [MORE]),
+        (EveryOther(), [HELLO]),
+    ],
+    ids=["everything", "oldest", "recent", "custom"],
+)
+async def test_no_window_drops_the_summary(window, kept):
+    transcript = Transcript.of([SYSTEM, HI, HELLO, MORE], window)
+    await transcript.set_summary("they met", until=2)
+    assert await transcript.for_request() == [SYSTEM, summary_message("they met"), *kept]
+    without = await transcript.for_request(include_summary=False)
+    assert summary_message("they met") not in without
 
 
 async def test_setting_a_summary_with_an_outdated_expected_length_is_a_conflict():

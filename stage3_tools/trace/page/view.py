@@ -9,8 +9,9 @@ from dataclasses import asdict
 from typing import Any
 
 from stage0_gateway import ImagePart, JsonPart, Message, TextPart, ThinkingPart, Usage
-from stage1_context import ApproximateCounter
+from stage1_context import ApproximateCounter, MessageHistory
 from stage3_tools.result import plain_data
+from stage3_tools.resume.open_calls import last_question
 from stage3_tools.trace.difference import difference
 from stage3_tools.trace.values import (
     Run,
@@ -167,9 +168,8 @@ class _View:
 def _question(run: Run) -> str:
     """The newest question of the first request."""
     for turn in run.turns:
-        for message in reversed(turn.request.stored if turn.request else ()):
-            if message.role == "user" and not message.name:  # of the user, not of the framework
-                return message.text
+        if turn.request and (question := last_question(MessageHistory(turn.request.stored))):
+            return question.text
     return ""
 
 
