@@ -10,6 +10,7 @@
 import argparse
 import importlib
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,7 +24,20 @@ from stage3_tools.cli.tool_file import ToolFileError
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command, and return the exit status."""
-    options = _parser().parse_args(arguments)
+    try:
+        try:
+            return _run(_parser().parse_args(arguments))
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        # Python flushes stdout again at exit, and would print the same error.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):  # `| head` closes the pipe before the end
+            Terminal().error(str(error))
+        return 1
+
+
+def _run(options: argparse.Namespace) -> int:
     terminal = Terminal(as_json=getattr(options, "json", False))
     logging.basicConfig(format="%(message)s", level=logging.WARNING)  # the model's notice
     module, _, function = options.run.partition(":")
@@ -33,6 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ToolFileError, ConfigurationError) as error:
         terminal.error(str(error))
         return 2
+    except BrokenPipeError:
+        raise
     except OSError as error:
         terminal.error(f"{error.filename}: {error.strerror}." if error.filename else str(error))
         return 1

@@ -203,11 +203,12 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def run(*arguments, before="", **environment):
+def run(*arguments, before="", stdout=subprocess.PIPE, **environment):
     """Run the command in a process of its own, whose output is not a terminal."""
     return subprocess.run(
         [sys.executable, "-c", PROGRAM.format(before=before), *arguments],
-        capture_output=True,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, **environment},
         cwd=Path(__file__).parents[3],
@@ -232,10 +233,33 @@ def test_the_command_works_without_optional_modules(tool_file, missing):
     assert (chat.returncode, "Traceback" in chat.stderr) == (0, False)
 
 
-def test_a_reader_that_closes_the_pipe_causes_no_traceback(tool_file):
-    command = [sys.executable, "-m", "stage3_tools", "tools", tool_file]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize(
+    "arguments",
+    [("--help",), ("tools", "my_tools.py"), ("export", "run.jsonl", "--to", "atif")],
+    ids=" ".join,
+)
+def test_a_reader_that_closes_the_pipe_causes_no_output(run_file, arguments, unbuffered):
+    command = [sys.executable, "-m", "stage3_tools", *arguments]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(Path(__file__).parents[3]),
+        "PYTHONUNBUFFERED": unbuffered,
+    }
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=run_file.parent,
+        env=environment,
+    ) as process:
         process.stdout.close()
         errors = process.stderr.read()
-    assert b"Traceback" not in errors
-    assert b"Exception ignored" not in errors
+    assert errors == b""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_output_that_cannot_be_written_is_an_error(tool_file):
+    with open("/dev/full", "w") as full:
+        done = run("tools", tool_file, stdout=full, PYTHONUNBUFFERED="")
+    assert (done.returncode, done.stderr) == (1, "Error: [Errno 28] No space left on device\n")
