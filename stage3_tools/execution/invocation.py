@@ -89,8 +89,10 @@ async def invoke(
     finally:
         if context is not None:
             context.close(abort=not has_returned)
-        # The traceback of the error refers to this frame, which must not refer back to it.
+        # The traceback of the error refers to this frame and to `is_cancelled`. They must not refer
+        # back to it, and the result of the caller's task may refer to the error.
         del task, error
+        caller = None
 
 
 async def _run(

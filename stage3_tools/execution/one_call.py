@@ -8,6 +8,7 @@ propagate. `several_calls` executes several calls; this room does not know the l
 """
 
 import asyncio
+import sys
 import time
 import traceback
 from dataclasses import dataclass, field, replace
@@ -195,7 +196,7 @@ class RunningCall:
         except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
             raise  # they address this task, its program, or its coroutine
         except BaseException as exception:  # sys.exit() in a tool does not end the program
-            raise self._classified(exception) from exception
+            raise self._classified(exception) from _without_callers(exception)
 
     def _start(self) -> None:
         if self.settings.stopped is not None and self.settings.stopped():
@@ -243,6 +244,18 @@ class RunningCall:
         """Report that a failed attempt is retried."""
         if self.settings.on_retry is not None:
             self.settings.on_retry(self.ready.call, error, number)
+
+
+def _without_callers(exception: BaseException) -> BaseException:
+    """Remove the frames of `attempt` and `invoke` from the traceback of a caught exception.
+
+    The result of the call refers to the exception. A frame may refer to its callers, and these to
+    the result, so the objects of the call would stay in memory until the garbage collector runs.
+    """
+    frames = sys.exc_info()[2]
+    for _ in range(2):
+        frames = frames and frames.tb_next
+    return BaseException.with_traceback(exception, frames)
 
 
 async def review(

@@ -303,24 +303,32 @@ async def test_no_tool_begins_after_another_tool_has_stopped_the_run(new_recorde
     assert recorder.seen == []
 
 
-@pytest.mark.parametrize("fails", [False, True])
-async def test_objects_of_a_finished_call_are_released(fails):
+@pytest.mark.parametrize("in_a_task", [False, True], ids=["awaited", "in a task"])
+@pytest.mark.parametrize("ending", ["value", "exception", "exception with a cause"])
+async def test_objects_of_a_finished_call_are_released(ending, in_a_task):
     class Held:
         """An object that a call refers to."""
 
     async def run(held, arguments):
-        if fails:
+        if ending == "exception":
             raise ValueError(held)
+        if ending == "exception with a cause":
+            try:
+                raise KeyError(held)
+            except KeyError as error:
+                raise ValueError(held) from error
         return "ok"
 
-    gc.disable()
+    gc.disable()  # release must not depend on the collector: an argument may have 100 MB
     try:
         held = Held()
         gone = weakref.ref(held)
         registry = ToolRegistry(Tool("f", "", None, partial(run, held)))
-        result = await execute_tool_call(registry, CALL)
-        assert result.is_error is fails
-        del held, registry, result
+        call = execute_tool_call(registry, CALL)
+        result = await (asyncio.create_task(call) if in_a_task else call)
+        assert result.is_error is (ending != "value")
+        del held, registry, call, result
+        await asyncio.sleep(0)  # the callback that continues this test refers to the ended task
         assert gone() is None
     finally:
         gc.enable()
