@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import csv
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ class Database:
 
     def show_schema(self) -> list[str]:
         """Show the schema of the database: its tables and columns."""
-        with sqlite3.connect(self.path) as db:
+        with closing(sqlite3.connect(self.path)) as db:
             rows = db.execute("select sql from sqlite_master where sql is not null")
             return [row[0] for row in rows]
 
@@ -45,7 +46,7 @@ class Database:
         Args:
             sql: One SELECT statement.
         """
-        with sqlite3.connect(f"file:{self.path}?mode=ro", uri=True) as db:
+        with closing(sqlite3.connect(f"file:{self.path}?mode=ro", uri=True)) as db:
             db.row_factory = sqlite3.Row
             try:
                 return [dict(row) for row in db.execute(sql).fetchmany(100)]
@@ -59,7 +60,7 @@ class Database:
             table: Name of the table.
             values: Column names and values.
         """
-        with sqlite3.connect(self.path) as db:
+        with closing(sqlite3.connect(self.path)) as db, db:
             rows = db.execute("select name from sqlite_master where type = 'table'")
             tables = [row[0] for row in rows]
             if table not in tables:

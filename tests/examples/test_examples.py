@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -176,19 +177,19 @@ def test_an_invalid_key_ends_with_one_line_and_status_1(serve):
 
 
 def test_the_database_agent_answers_from_a_database_and_continues_its_session(tmp_path):
-    with sqlite3.connect(tmp_path / "shop.db") as database:
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as database:
         database.execute("create table people (name text)")
     program = EXAMPLES / "programs" / "database_agent.py"
     for _ in range(2):  # the second time, the session exists
         done = subprocess.run(
-            [sys.executable, program, "Show the schema"],
+            [sys.executable, "-W", "error", program, "Show the schema"],
             capture_output=True,
             text=True,
             cwd=tmp_path,
             env={"PATH": os.environ["PATH"], "LLM_MODEL": "offline:teacher"},
             timeout=60,
         )
-        assert done.returncode == 0, done.stderr
+        assert (done.returncode, "ResourceWarning" in done.stderr) == (0, False), done.stderr
         assert "CREATE TABLE people (name text)" in done.stdout
         assert "-- completed (1 rounds)" in done.stdout
 
