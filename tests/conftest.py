@@ -1,7 +1,9 @@
 """Fixtures for all tests: no settings of the environment, no waits between retries, shared helpers."""
 
+import asyncio
 import gc
 import importlib.util
+import inspect
 import os
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,6 +22,7 @@ DATA = Path(
 ).resolve()
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
     """Run one process more than there are cores, because some tests wait."""
     return (os.cpu_count() or 1) + 1
@@ -65,6 +68,31 @@ def collect():
     """`collect()` is `gc.collect()` for objects of the test only."""
     gc.freeze()
     return gc.collect
+
+
+@pytest.fixture
+async def _no_tasks_left():
+    """Cancel the tasks that a test has not awaited, and report them, and errors of the event loop.
+
+    The event loop itself would report a failed task when it is destroyed, and would format its
+    traceback. That may happen while pytest formats another one, which ends Python 3.11.
+    """
+    errors = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda loop, context: errors.append(repr(context)))
+    yield
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+    assert (left, errors) == (set(), [])
+
+
+@pytest.fixture(autouse=True)
+def no_tasks_left(request):
+    """Async tests await or cancel their tasks."""
+    if inspect.iscoroutinefunction(getattr(request.node, "function", None)):
+        request.getfixturevalue("_no_tasks_left")
 
 
 @pytest.fixture

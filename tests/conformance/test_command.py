@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -253,7 +252,7 @@ def test_the_command_stops_after_three_cases_that_do_not_end():
 # ---- --watch
 
 
-def test_a_change_is_graded_within_a_second_and_errors_do_not_end_the_command(file):
+def test_a_change_is_graded_and_errors_do_not_end_the_command(file):
     path = file("def parse(text): ...\n")
     command = [sys.executable, "tests/conformance", path, "--step", "2", "--watch"]
     with subprocess.Popen(
@@ -261,10 +260,7 @@ def test_a_change_is_graded_within_a_second_and_errors_do_not_end_the_command(fi
     ) as process:
         try:
             assert "not written yet: parse" in until_waiting(process)
-            start = time.perf_counter()
             Path(path).write_text("def parse(text: ...\n", encoding="utf-8")
-            first_line(process)
-            assert time.perf_counter() - start < 1
             assert "my_file.py, line 1" in until_waiting(process)
             Path(path).unlink()
             assert "cannot be read" in until_waiting(process)
@@ -272,12 +268,6 @@ def test_a_change_is_graded_within_a_second_and_errors_do_not_end_the_command(fi
             assert "failed (Step 2: Parse)" in until_waiting(process)
         finally:
             process.terminate()
-
-
-def first_line(process):
-    """Read the first line of the next report."""
-    while not (line := process.stdout.readline()).startswith("----"):
-        assert line, "the command has ended"
 
 
 def until_waiting(process):

@@ -152,7 +152,8 @@ async def reply_over_tcp(model, network, body, *, ending, framing="chunked", tim
         if ending == "silence":
             await reader.read()
         if ending == "reset":
-            await asyncio.sleep(0.005)  # a reset that arrives with the data may overtake it
+            for _ in range(20):  # a reset that arrives with the data may overtake it
+                await asyncio.sleep(0)  # the client reads, in the same event loop
             option = struct.pack("ii", 1, 0)
             writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, option)
             writer.transport.abort()

@@ -38,6 +38,12 @@ def ok(body=b"hi"):
     return HEAD + b"content-length: %d\r\n\r\n%b" % (len(body), body)
 
 
+async def client_reads():
+    """Let the client read what was sent. It runs in the same event loop, so it needs no time."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
 class Server:
     """Sends one of its replies for each request, and the last of them repeatedly.
 
@@ -51,13 +57,14 @@ class Server:
         accepted: The number of connections that were opened.
         heads: The heads of the requests.
         connections: The open connections.
+        replied: Set whenever a request was read and a reply was written.
         closed: Set whenever a connection is closed.
     """
 
     def __init__(self, *replies, then=None, reads=True):
         self.replies, self.then, self.reads = list(replies), then, reads
         self.accepted, self.heads, self.connections = 0, [], set()
-        self.closed, self.over = asyncio.Event(), asyncio.Event()
+        self.replied, self.closed, self.over = (asyncio.Event() for _ in range(3))
 
     async def serve(self, reader, writer):
         self.accepted += 1
@@ -70,7 +77,7 @@ class Server:
             if self.then == "hangs":
                 await self.over.wait()
             if self.then == "resets":
-                await asyncio.sleep(0.005)  # a reset that arrives with the data may overtake it
+                await client_reads()  # a reset that arrives with the data may overtake it
                 reset = struct.pack("ii", 1, 0)
                 writer.get_extra_info("socket").setsockopt(
                     socket.SOL_SOCKET, socket.SO_LINGER, reset
@@ -90,6 +97,7 @@ class Server:
             await self.request(reader)
         writer.write(self.replies.pop(0) if len(self.replies) > 1 else self.replies[0])
         await writer.drain()
+        self.replied.set()
 
     async def request(self, reader):
         head = await reader.readuntil(b"\r\n\r\n")
@@ -225,7 +233,7 @@ async def test_a_reply_long_after_an_informational_reply_is_read(network):
         async def reply(self, reader, writer):
             await self.request(reader)
             writer.write(b"HTTP/1.1 102 Processing\r\n\r\n")
-            await asyncio.sleep(0.01)
+            await client_reads()
             writer.write(ok())
 
     async with running(Processing()) as url:
@@ -502,7 +510,7 @@ async def test_a_connection_that_the_server_closed_is_replaced(network, encrypti
             assert await posted(connection, url) == b"hi"
             await server.closed.wait()
             server.closed.clear()
-            await asyncio.sleep(0.01)  # until the end has arrived
+            await client_reads()
     assert server.accepted == 3
 
 
@@ -629,7 +637,7 @@ async def test_surplus_bytes_on_an_idle_connection_are_not_read_as_the_next_repl
             assert await posted(connection, url) == ANSWER.partition(b"\r\n\r\n")[2]
             server.answered.set()
             await server.sent.wait()
-            await asyncio.sleep(0.01)  # until it has arrived
+            await client_reads()
     assert server.accepted == 2
 
 
@@ -669,8 +677,9 @@ async def test_cancelling_a_waiting_request_closes_the_connection(network, reply
     server = Server(reply)
     async with running(server) as url, connected(network()) as connection:
         asking = asyncio.create_task(posted(connection, url))
-        await asyncio.sleep(0.02)  # until it waits
-        assert len(server.heads) == 1
+        await server.replied.wait()
+        await client_reads()
+        assert not asking.done()
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking

@@ -335,18 +335,14 @@ asyncio.run(main())
 # ------------------------------------------------------------------------------------------
 
 
-async def test_a_store_that_is_not_closed_is_released_from_memory(path, collect):
+async def test_a_store_that_is_not_closed_is_released_from_memory(path):
+    gone, loop = asyncio.Event(), asyncio.get_running_loop()
     store = SqliteStore(path)
     await store.create("s", ONE)
-    gone = weakref.ref(store)
+    weakref.finalize(store, loop.call_soon_threadsafe, gone.set)
     del store
     # The thread releases its last job shortly after it has delivered the result.
-    for _ in range(1000):
-        collect()
-        if gone() is None:
-            break
-        await asyncio.sleep(0.001)  # lets the thread run
-    assert gone() is None
+    await gone.wait()
 
 
 def test_a_program_that_does_not_close_its_store_ends_without_output(path):

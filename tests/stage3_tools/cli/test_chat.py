@@ -23,7 +23,11 @@ ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
 
 
 class Person:
-    """A person at a terminal: types lines, and waits for what appears."""
+    """A person at a terminal: types lines, and waits for what appears.
+
+    The program does not inherit the action of SIGINT: shells ignore it if they run the tests in the
+    background.
+    """
 
     def __init__(self, *options: str, **environment: str) -> None:
         self.terminal, other = pty.openpty()
@@ -33,6 +37,7 @@ class Person:
             stdout=other,
             stderr=other,
             start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             env={**os.environ, "TERM": "xterm", "COLUMNS": "200", **environment},
         )
         os.close(other)
@@ -142,11 +147,12 @@ def test_an_approver_rejects_a_write_with_a_reason(person, tool_file):
 def test_ctrl_c_at_the_prompt_ends_the_chat(person):
     chat = person()
     chat.waits_for("> ")
-    while chat.process.poll() is None:  # a signal that arrives before the prompt waits is lost
-        os.killpg(chat.process.pid, signal.SIGINT)
+    for _ in range(20):  # a signal that arrives before the prompt waits is lost
+        chat.interrupts()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            chat.process.wait(timeout=1)
-    assert chat.leaves() == 0
+            assert chat.process.wait(timeout=1) == 0
+            return
+    pytest.fail("the chat did not end")
 
 
 SLOW = '''

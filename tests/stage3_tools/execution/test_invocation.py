@@ -24,7 +24,7 @@ from stage3_tools import (
 )
 
 GRACE = 1.0  # seconds, as documented
-SLACK = 0.8  # allowance for a busy machine
+SLACK = 5.0  # allowance for a busy machine
 CALL = ToolCall("c", "f", "{}")
 ASKS = '{"tool": "f", "arguments": {}}'
 DONE = '{"tool": null, "reply": "done"}'
@@ -35,7 +35,7 @@ class Stubborn:
 
     def __init__(self, late="late", **settings):
         self.begun, self.released, self.ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        self.cancelled = 0
+        self.cancelled, self.was_cancelled = 0, asyncio.Event()
         self.late = late
         self.tool = Tool("f", "", None, self.run, **{"timeout": 0.05, **settings})
 
@@ -47,6 +47,7 @@ class Stubborn:
                     await self.released.wait()
                 except asyncio.CancelledError:
                     self.cancelled += 1
+                    self.was_cancelled.set()
             context.progress("late")
             if isinstance(self.late, BaseException):
                 raise self.late
@@ -69,6 +70,12 @@ async def reported():
     yield found
     gc.collect()
     assert found == []
+
+
+@pytest.fixture
+def long_grace_period(monkeypatch):
+    """A grace period that does not end; a test that waited for it would exceed its time limit."""
+    monkeypatch.setattr("stage3_tools.execution.invocation.GRACE", 3600.0)
 
 
 async def timed(awaitable):
@@ -130,11 +137,12 @@ async def test_a_tool_that_ignores_its_cancellation_is_abandoned_after_the_grace
         asyncio.CancelledError(),
     ],
 )
-async def test_the_late_value_or_exception_of_an_abandoned_tool_is_dropped(late, reported):
+async def test_the_late_value_or_exception_of_an_abandoned_tool_is_dropped(
+    late, reported, long_grace_period
+):
     stubborn = Stubborn(late)
     running = asyncio.create_task(run_by_a_call(stubborn))
-    await stubborn.begun.wait()
-    await asyncio.sleep(0.06)
+    await stubborn.was_cancelled.wait()
     running.cancel()  # skips the rest of the grace period
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -147,7 +155,7 @@ async def test_the_late_value_or_exception_of_an_abandoned_tool_is_dropped(late,
     ["value", ValueError("no"), ToolError("network", "no"), SystemExit(3)],
     ids=lambda each: type(each).__name__,
 )
-async def test_a_tool_that_converts_its_cancellation_counts_as_timed_out(ending):
+async def test_a_tool_that_converts_its_cancellation_counts_as_timed_out(ending, long_grace_period):
     async def convert(arguments):
         try:
             await asyncio.Event().wait()
@@ -157,20 +165,17 @@ async def test_a_tool_that_converts_its_cancellation_counts_as_timed_out(ending)
         return ending
 
     registry = ToolRegistry(Tool("f", "", None, convert, timeout=0.01))
-    took, result = await timed(execute_tool_call(registry, CALL))
+    result = await execute_tool_call(registry, CALL)
     assert (result.status, result.error.kind) == ("unknown_effect", "timeout")
-    assert took < GRACE
 
 
-async def test_a_cancellation_by_the_caller_ends_the_grace_period(reported):
+async def test_a_cancellation_by_the_caller_ends_the_grace_period(reported, long_grace_period):
     stubborn = Stubborn()
     running = asyncio.create_task(run_by_calls(stubborn))
-    await stubborn.begun.wait()
-    await asyncio.sleep(0.1)  # the time limit is over, the grace period is not
+    await stubborn.was_cancelled.wait()  # the time limit is over, the grace period is not
     running.cancel()
-    took, _ = await timed(asyncio.wait({running}))
+    await asyncio.wait({running})
     assert running.cancelled()
-    assert took < GRACE / 2
     await stubborn.release()
 
 
@@ -243,16 +248,19 @@ async def test_a_cancelled_tool_sees_aborted_in_its_context(seconds):
     assert known == [True]
 
 
-async def test_an_abandoned_tool_is_referenced_until_it_ends(reported):
+async def test_an_abandoned_tool_is_referenced_until_it_ends(reported, long_grace_period):
     async def wait(arguments):
-        for _ in range(2):
-            with suppress(asyncio.CancelledError):
-                await asyncio.get_running_loop().create_future()
+        with suppress(asyncio.CancelledError):
+            await asyncio.get_running_loop().create_future()
+        was_cancelled.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.get_running_loop().create_future()
         ended.append(True)
 
+    was_cancelled = asyncio.Event()
     ended, registry = [], ToolRegistry(Tool("f", "", None, wait, timeout=0.01))
     running = asyncio.create_task(execute_tool_call(registry, CALL))
-    await asyncio.sleep(0.05)
+    await was_cancelled.wait()
     running.cancel()
     await asyncio.wait({running})
     del running  # its frames refer to the tool's task
