@@ -1,12 +1,14 @@
 # The commands of the project. `make` without a target prints them.
 # They need Python 3.11 or later with venv. Other requirements are installed into .venv, once.
+# Another Python needs a folder of its own: make test PYTHON=python3.12 VENV=.venv-3.12
 
 PYTHON ?= python3
-BIN := .venv/bin
+VENV ?= .venv
+BIN := $(VENV)/bin
 ROOMS := $(wildcard $(patsubst %,tests/benchmarks/%_*.py,context gateway output session tool tools turn))
 
-# The tests start many programs, which begin faster with compiled modules.
-unexport PYTHONDONTWRITEBYTECODE
+# The tests start many programs. They begin faster with compiled modules, and buffer their output.
+unexport PYTHONDONTWRITEBYTECODE PYTHONUNBUFFERED
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check format reference grade course grade-peers mutants try-model test-real bench bench-peers bench-rooms clean
@@ -14,15 +16,15 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: .venv/.demo ## answer a question through all four stages, without a key and a network; write run.html
+demo: $(VENV)/.demo ## answer a question through all four stages, without a key and a network; write run.html
 	@rm -f run.jsonl
 	@$(BIN)/python examples/basic_usage.py --model offline:teacher --trace run.jsonl
 	@$(BIN)/python -m stage3_tools inspect run.jsonl --output '$(CURDIR)/run.html'
 
-test: .venv/.test ## run the tests, without a key and a network: two minutes
+test: $(VENV)/.test ## run the tests, without a key and a network: two minutes
 	@$(BIN)/python -m pytest -q -n auto
 
-check: .venv/.dev ## check format, lint and types, and run the tests: required for every change
+check: $(VENV)/.dev ## check format, lint and types, and run the tests: required for every change
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -30,30 +32,30 @@ check: .venv/.dev ## check format, lint and types, and run the tests: required f
 	$(BIN)/mypy --explicit-package-bases tests/conformance --exclude 'conformance/(test_|mistakes/|subjects/|peers/)'
 	@$(MAKE) --no-print-directory test
 
-grade: .venv/.demo ## grade a file of the course: make grade FILE=my_output.py [STEP=2] [HINT=1] [WATCH=1]
+grade: $(VENV)/.demo ## grade a file of the course: make grade FILE=my_output.py [STEP=2] [HINT=1] [WATCH=1]
 	@test -n "$(FILE)" || { echo "Name a file, such as: make grade FILE=my_output.py"; exit 2; }
 	@$(BIN)/python tests/conformance $(STAGE) "$(FILE)" $(if $(STEP),--step $(STEP)) $(if $(HINT),--hint) $(if $(WATCH),--watch) $(if $(ALL),--all)
 
-course: .venv/.test ## write the generated files of the course: starters, known failures and differences
+course: $(VENV)/.test ## write the generated files of the course: starters, known failures and differences
 	@$(BIN)/python tests/conformance/generate.py
 
-mutants: .venv/.dev ## change the files of the course in small ways, and check that the cases notice
+mutants: $(VENV)/.dev ## change the files of the course in small ways, and check that the cases notice
 	@$(BIN)/python tests/conformance/mutants.py
 
-format: .venv/.dev ## format the code
+format: $(VENV)/.dev ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-reference: .venv/.test ## write the reference pages from the docstrings
+reference: $(VENV)/.test ## write the reference pages from the docstrings
 	@$(BIN)/python docs/reference/generate.py
 
-test-real: .venv/.test ## run the tests that need more than Python; a skipped test states its reason
+test-real: $(VENV)/.test ## run the tests that need more than Python; a skipped test states its reason
 	@$(BIN)/python -m pytest -q -m real -rs tests/real tests/stage1_context
 
 grade-peers: .bench/.graded ## grade other libraries with the conformance suite: downloads some 100 MB
 	@.bench/graded/bin/python -m tests.conformance.peers
 
-try-model: .venv/.demo ## try a model with 30 tasks: make try-model MODEL=provider:name
+try-model: $(VENV)/.demo ## try a model with 30 tasks: make try-model MODEL=provider:name
 	@$(BIN)/python tests/try_model $(if $(MODEL),--model $(MODEL)) $(if $(REASONING),--reasoning $(REASONING))
 
 bench: .bench/.ready ## compare the packages with loops written by hand: two minutes
@@ -67,36 +69,36 @@ bench-rooms: .bench/.ready ## measure single parts, each next to a comparable on
 		test -z "$$missed" || { echo "Missed a bar:$$missed"; exit 1; }
 
 clean: ## remove .venv, .bench and caches
-	rm -rf .venv .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-* .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.venv/.python:
+$(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or later is needed; $(PYTHON) is $$($(PYTHON) --version 2>&1). Select another one: make PYTHON=python3.12 …"; exit 1; }
-	@$(PYTHON) -m venv .venv
+	@$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-.venv/.demo: .venv/.python pyproject.toml
-	@echo 'Installing the requirements into .venv, once. This may take a minute …'
+$(VENV)/.demo: $(VENV)/.python pyproject.toml
+	@echo 'Installing the requirements into $(VENV), once. This may take a minute …'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
-.venv/.test: .venv/.python pyproject.toml
-	@echo 'Installing the requirements into .venv, once. This may take a minute …'
+$(VENV)/.test: $(VENV)/.python pyproject.toml
+	@echo 'Installing the requirements into $(VENV), once. This may take a minute …'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
-	@touch $@ .venv/.demo
+	@touch $@ $(VENV)/.demo
 
-.bench/.ready: .venv/.python pyproject.toml
+.bench/.ready: $(VENV)/.python pyproject.toml
 	@echo 'Installing the requirements of the benchmarks into .bench/base, once. This may take a minute …'
 	@$(PYTHON) -m venv .bench/base
 	@.bench/base/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	@touch $@
 
-.bench/.graded: .venv/.python pyproject.toml
+.bench/.graded: $(VENV)/.python pyproject.toml
 	@echo 'Installing other libraries into .bench/graded, once. This may take some minutes …'
 	@$(PYTHON) -m venv .bench/graded
 	@.bench/graded/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[peers]'
 	@touch $@
 
-.venv/.dev: .venv/.python pyproject.toml
-	@echo 'Installing the requirements into .venv, once. This may take a minute …'
+$(VENV)/.dev: $(VENV)/.python pyproject.toml
+	@echo 'Installing the requirements into $(VENV), once. This may take a minute …'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	@touch $@ .venv/.test .venv/.demo
+	@touch $@ $(VENV)/.test $(VENV)/.demo
