@@ -81,6 +81,8 @@ async def _no_tasks_left():
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda loop, context: errors.append(repr(context)))
     yield
+    for _ in range(5):  # some tasks are about to end, such as those that close async generators
+        await asyncio.sleep(0)
     left = asyncio.all_tasks() - {asyncio.current_task()}
     for task in left:
         task.cancel()

@@ -166,6 +166,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.timeout(300)
 @given(
     VALUES,
     st.sampled_from(["anyOf", "oneOf"]),

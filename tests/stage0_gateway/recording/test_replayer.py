@@ -1,5 +1,6 @@
 import asyncio
 import tempfile
+from contextlib import aclosing
 from pathlib import Path
 
 import httpx
@@ -260,8 +261,8 @@ async def test_reading_beyond_the_recorded_part_of_a_stream_is_a_miss(path):
         async with (
             httpx.AsyncClient(transport=transport) as client,
             client.stream("GET", URL) as reply,
+            aclosing(reply.aiter_raw()) as chunks,
         ):
-            chunks = reply.aiter_raw()
             return [await anext(chunks) for _ in range(number)]
 
     assert await first(Recorder(path, answering([b"one", b"two"])), 1) == [b"one"]
