@@ -58,6 +58,13 @@ def pytest_terminal_summary(terminalreporter):
                 terminalreporter.write_line(text)
 
 
+def pytest_collection_modifyitems(items):
+    """Allow tests more time that install and start other programs."""
+    for item in items:
+        if item.get_closest_marker("real") or item.get_closest_marker("llama"):
+            item.add_marker(pytest.mark.timeout(600))
+
+
 def pytest_collection_finish():
     """Exclude the collected tests from the garbage collection, because all of them stay alive."""
     gc.freeze()
