@@ -112,6 +112,21 @@ async def test_corrected_replies_and_calls_are_counted(trial):
     assert (tried.problem, tried.feedback) == (None, 2)
 
 
+async def test_a_write_beside_text_is_counted_in_the_prompt_dialect_only(trial):
+    task = next(
+        task for task in TASKS if any(name in ATTEMPTS for name in task.get("attempted", ()))
+    )
+    calls, words = solution(task)
+    for dialect, expected in (("prompt", 1), ("native", 0)):
+        replies = script(dialect, calls, words)
+        if dialect == "prompt":
+            replies.insert(0, f"I will do that.\n{replies[0]}")
+        model = ScriptedModel(replies)
+        async with Gateway("openai:m", transport=model) as gateway:
+            tried = await trial.try_task(gateway, task, dialect)
+        assert (tried.problem, tried.writes_with_text) == (None, expected)
+
+
 def test_feedback_about_a_write_beside_other_text_has_its_own_count(trial):
     def feedback(*rules):
         issues = tuple(Issue("", "A problem.", rule) for rule in rules)
