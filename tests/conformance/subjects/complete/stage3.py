@@ -199,8 +199,14 @@ def tool_of(tool: Plain, run: Run) -> Tool:
         return await value if inspect.isawaitable(value) else value
 
     function = execute_async if tool.get("async") else execute
-    timeout = tool.get("timeout")
-    return Tool(tool["name"], tool["description"], tool["parameters"], function, timeout=timeout)
+    return Tool(
+        tool["name"],
+        tool["description"],
+        tool["parameters"],
+        function,
+        effect=tool.get("effect", "write"),
+        timeout=tool.get("timeout"),
+    )
 
 
 def gateway(ask: Any) -> Gateway:
