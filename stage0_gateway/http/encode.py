@@ -140,7 +140,7 @@ def encode_groups(
 
 def _encode_exchange(wire: WireFormat, messages: Sequence[Message]) -> bytes:
     """Encode an assistant message with its results, or another message, without brackets."""
-    ids = [call.id for call in messages[0].tool_calls]
+    ids = {call.id for call in messages[0].tool_calls}
     for message in messages:
         if message.role == "tool" and message.tool_call_id not in ids:
             raise ValueError("A result depends on a call of another exchange.")

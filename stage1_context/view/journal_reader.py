@@ -6,7 +6,9 @@ journal is opened again. The module knows no window: `selection` reads back unti
 full.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from stage0_gateway import Message
@@ -69,6 +71,7 @@ class JournalReader:
         self._created: datetime | None = None
         self._is_stale = True  # the journal must be opened again
         self._call_ids: set[str] | None = None  # of all calls; None until they are needed
+        self._newest: _UnansweredCalls | None = None  # None until a result needs them
 
     @property
     def has_all(self) -> bool:
@@ -161,7 +164,7 @@ class JournalReader:
             for entry in control
             for index, message in self.projection.shown(*entry)
         ]
-        self.messages, self.results = [], []
+        self.messages, self.results, self._newest = [], [], None
         self.length = self._begin = info.records
         self._page = self._first_page
         self._is_stale = False
@@ -196,10 +199,45 @@ class JournalReader:
                     self.system.append(new)
                 elif index >= self.projection.until:
                     if message.role != "tool":
-                        self.messages.append(new)
-                    elif not _insert_result(self.messages, new):
+                        self._append(new)
+                    elif not self._insert_result(new):
                         self.results.append((index, message))
         self.length = length
+
+    def _append(self, new: Counted) -> None:
+        self.messages.append(new)
+        if new.message.tool_calls:
+            self._newest = _UnansweredCalls(Counter(call.id for call in new.message.tool_calls))
+        elif self._newest is not None:
+            self._newest.behind += 1
+
+    def _insert_result(self, result: Counted) -> bool:
+        """Insert a result behind the newest call that it answers; return False without such a call.
+
+        The calls of the newest reply are counted once, so that thousands of results take linear
+        time. Older replies are searched.
+        """
+        if self._newest is None:
+            self._newest = _newest_calls(self.messages)
+        newest, call_id = self._newest, result.message.tool_call_id
+        if newest is None or not newest.count[call_id]:
+            return _insert_result(self.messages, result)
+        newest.count[call_id] -= 1
+        self.messages.insert(len(self.messages) - newest.behind, result)
+        return True
+
+
+@dataclass(slots=True)
+class _UnansweredCalls:
+    """The calls of the newest reply that have no result yet.
+
+    Attributes:
+        count: Their number by id.
+        behind: The number of messages behind this reply and its results.
+    """
+
+    count: Counter[str | None]
+    behind: int = 0
 
 
 def _call_ids(record: Record) -> list[str]:
@@ -218,6 +256,23 @@ def is_open(exchange: Sequence[Counted]) -> bool:
         return False
     answered = {each.message.tool_call_id for each in exchange}
     return any(call.id not in answered for each in exchange for call in each.message.tool_calls)
+
+
+def _newest_calls(messages: Sequence[Counted]) -> _UnansweredCalls | None:
+    """Return the unanswered calls of the newest reply that contains calls."""
+    results: Counter[str | None] = Counter()
+    behind = 0
+    for number, each in enumerate(reversed(messages), 1):
+        message = each.message
+        if message.tool_calls:
+            calls: Counter[str | None] = Counter(call.id for call in message.tool_calls)
+            return _UnansweredCalls(calls - results, behind)
+        if message.role == "tool":
+            results[message.tool_call_id] += 1
+        else:
+            results.clear()
+            behind = number
+    return None
 
 
 def _insert_result(messages: list[Counted], result: Counted) -> bool:
