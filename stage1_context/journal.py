@@ -34,7 +34,7 @@ class MessageRecord:
 
 @dataclass(frozen=True, slots=True)
 class CallStartedRecord:
-    """A tool is about to run. Without a later result, it may have done its work or not."""
+    """A tool runs now. Without a later result, it may have done its work or not."""
 
     kind: ClassVar[Literal["call_started"]] = "call_started"
     call_id: str

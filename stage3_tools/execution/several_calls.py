@@ -5,12 +5,15 @@
                 c                     it waits for the calls before it, and those behind it wait
                 d                     for c
 
-A failing call does not affect the others. This module does not know the history or events:
-`run/recorder.py` appends the results. Used by the recorder and by `execute_tool_calls`.
+A call starts when a slot is free. The recorder is notified directly before, so a call that waits
+for a slot is never recorded as started. A failing call does not affect the others. This module does
+not know the history or events: `run/recorder.py` appends starts and results. Used by the recorder
+and by `execute_tool_calls`.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
@@ -74,6 +77,10 @@ class PendingCall:
         assert self.ready is not None
         self.result, self.ready = approval_missing(self.ready), None
 
+    def skip(self) -> None:
+        """End a call that has not started, because the run was stopped."""
+        self.result, self.ready = interrupted(self.call, None), None
+
     async def run(self, settings: ExecutionSettings) -> None:
         """Run the tool. Everything but a cancellation is stored in `result` and `error`."""
         assert self.ready is not None
@@ -88,6 +95,11 @@ class PendingCall:
         except BaseException as error:  # a KeyboardInterrupt in a task would end the event loop
             self.error = error
             self.result = interrupted(self.call, self.ready.tool)
+
+    def run_in_task(self, settings: ExecutionSettings, ended: "asyncio.Queue[PendingCall]") -> None:
+        """Run the tool in a task, and put the call into a queue when it has ended."""
+        self.task = asyncio.create_task(self.run(settings))
+        self.task.add_done_callback(lambda _: ended.put_nowait(self))
 
     async def review(self, settings: ExecutionSettings) -> ToolResult:
         """Let the second approver check the result of a call that has ended; return the result."""
@@ -129,35 +141,53 @@ def groups(pending: Iterable[PendingCall]) -> Iterator[list[PendingCall]]:
 
 
 async def run_group(
-    group: Sequence[PendingCall], settings: ExecutionSettings, max_parallel: int
+    group: Sequence[PendingCall],
+    settings: ExecutionSettings,
+    max_parallel: int,
+    on_start: Callable[[Sequence[PendingCall]], Awaitable[None]] | None = None,
 ) -> AsyncGenerator[PendingCall, None]:
     """Run prepared calls at the same time; yield each when it has ended.
 
+    Calls start in order, as soon as slots are free. Ended calls are yielded first, so the caller
+    can record them before others start. No call starts after the run was stopped.
+
     A caller that does not read to the end must close the generator and call `cancel`.
+
+    Args:
+        group: The calls. Those that are not ready have ended already.
+        settings: How the calls are executed.
+        max_parallel: The number of slots.
+        on_start: Awaited with the calls that start now, directly before their first attempts. If it
+            raises, they do not start.
     """
-    running = []
+    ready, ended = deque[PendingCall](), asyncio.Queue[PendingCall]()
     for one in group:
         if one.ready is None:
-            yield one
-        else:
-            running.append(one)
-    if len(running) == 1:
-        await running[0].run(settings)
-        yield running[0]
-        return
-    slots, ended = asyncio.Semaphore(max_parallel), asyncio.Queue[PendingCall]()
-
-    async def run_in_slot(one: PendingCall) -> None:
-        try:
-            async with slots:
-                await one.run(settings)
-        finally:
             ended.put_nowait(one)
+        else:
+            ready.append(one)
+    is_alone, running = len(ready) == 1, 0
 
-    for one in running:
-        one.task = asyncio.create_task(run_in_slot(one))
-    for _ in running:
-        yield await ended.get()
+    for _ in group:
+        if ready and settings.stopped is not None and settings.stopped():
+            for one in ready:
+                one.skip()
+                ended.put_nowait(one)
+            ready.clear()
+        if ended.empty():
+            starting = [ready.popleft() for _ in range(min(len(ready), max_parallel - running))]
+            if starting and on_start is not None:
+                await on_start(starting)
+            if starting and is_alone:  # it needs no task of its own
+                await starting[0].run(settings)
+                ended.put_nowait(starting[0])
+                starting.clear()
+            for one in starting:
+                one.run_in_task(settings, ended)
+            running += len(starting)
+        one = await ended.get()
+        running -= one.task is not None
+        yield one
 
 
 async def cancel(pending: Iterable[PendingCall]) -> None:

@@ -70,9 +70,8 @@ async def run_and_record_calls(
         for one in waiting:
             one.reject()
         for group in groups(pending):
-            await recorder.start(group)
             limit = run.options.max_parallel_tools
-            async with aclosing(run_group(group, settings, limit)) as ended:
+            async with aclosing(run_group(group, settings, limit, recorder.start)) as ended:
                 async for one in ended:
                     await recorder.finish(one)
     except BaseException:
@@ -129,11 +128,10 @@ class _ResultRecorder:
             await self._run.notify(ApprovalPending, call=calls[-1])
         return tuple(calls)
 
-    async def start(self, group: Sequence[PendingCall]) -> None:
-        """Record that calls start. If another run has started them, no tool is run twice."""
-        ready = [one.call for one in group if one.ready is not None]
-        if ready:
-            await self._append(*(CallStartedRecord(call.id, call.name) for call in ready))
+    async def start(self, calls: Sequence[PendingCall]) -> None:
+        """Record calls that start now. If another run has started them, no tool is run twice."""
+        await deliver_cancellation()  # a cancelled run records no further call
+        await self._append(*(CallStartedRecord(one.call.id, one.call.name) for one in calls))
         await deliver_cancellation()
 
     async def finish(self, one: PendingCall) -> None:

@@ -1,5 +1,5 @@
-"""The cost of a turn must not grow with the history. It is measured in function calls, which do not
-depend on the machine."""
+"""The cost of a turn must not grow with the history, and the cost of a call not with the number of
+calls. It is measured in function calls, which do not depend on the machine."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from stage0_gateway import Gateway
+from stage0_gateway import Gateway, Message, ScriptedModel, ToolCall
 from stage1_context import ContextEngine
 from stage2_output import OutputController
 from stage3_tools import (
@@ -74,3 +74,38 @@ async def test_the_fiftieth_turn_costs_hardly_more_function_calls_than_the_fifth
     assert (result.reply, result.tool_rounds) == ("done", ROUNDS)
     turns = [after - before for before, after in pairwise(seen)]
     assert sum(turns[-5:]) <= most * sum(turns[2:7])
+
+
+@pytest.mark.parametrize("parallel", [1, 8])
+async def test_each_of_many_calls_of_a_reply_costs_the_same_number_of_function_calls(parallel):
+    few, many = [await steps_of_calls(number, parallel) for number in (100, 1_000)]
+    assert many / 1_000 <= 1.05 * few / 100
+
+
+async def steps_of_calls(number, parallel):
+    """Count the function calls of a run whose first reply contains this number of calls."""
+    steps = 0
+
+    @tool
+    async def count(number: int) -> str:
+        """Count."""
+        return "counted"
+
+    def step(frame, event, _):
+        nonlocal steps
+        steps += event == "call" and frame.f_code.co_filename.startswith(STAGES)
+
+    calls = [ToolCall(f"c{each}", "count", json.dumps({"number": each})) for each in range(number)]
+    model = ScriptedModel([Message.assistant("", calls), "done"])
+    async with Gateway("openai:m", api_key="k", transport=model) as gateway:
+        deps = ToolLoopDeps(gateway.chat, tool_registry=[count])
+        session_id = await deps.context_engine.create_session()
+        sys.setprofile(step)
+        try:
+            result = await run_tool_loop(
+                deps, session_id, "Go.", dialect=NativeDialect(), max_parallel_tools=parallel
+            )
+        finally:
+            sys.setprofile(None)
+    assert [each.result.status for each in result.history] == ["completed"] * number
+    return steps

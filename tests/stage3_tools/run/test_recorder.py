@@ -9,11 +9,15 @@ from stage1_context import (
     CallFinishedRecord,
     CallStartedRecord,
     ContextEngine,
+    MemoryStore,
+    SessionConflict,
     Transcript,
 )
 from stage2_output import OutputController
 from stage3_tools import (
+    Abort,
     Later,
+    RunLimits,
     RunState,
     Tool,
     ToolContext,
@@ -119,6 +123,176 @@ async def test_the_start_of_a_call_is_stored_before_it_runs():
     await answering()
     # An unknown tool is never started.
     assert await answering.stored_records() == [CallStartedRecord("a", "f")]
+
+
+class Gates:
+    """Tools that end when their gate opens, and a log of their starts."""
+
+    def __init__(self, names, **settings):
+        self.gates, self.started = {name: asyncio.Event() for name in names}, []
+        self.calls = [ToolCall(name, name) for name in names]
+        self.tools = [
+            Tool(name, execute=self._gated(name), exclusive=name.isupper(), **settings)
+            for name in names
+        ]
+
+    def _gated(self, name):
+        async def wait(arguments):
+            self.started.append(name)
+            await self.gates[name].wait()
+
+        return wait
+
+    async def open(self, names=""):
+        for name in names:
+            self.gates[name].set()
+        for _ in range(50):
+            await asyncio.sleep(0)
+
+
+def short(records):
+    """The progress of calls as text: +a was started, -a has ended, =a has its result."""
+    signs = {"call_started": "+", "call_finished": "-"}
+    return " ".join(
+        signs[each.kind] + each.call_id if each.kind in signs else f"={each.message.tool_call_id}"
+        for each in records
+        if each.kind in signs or each.message.role == "tool"
+    )
+
+
+class Journal:
+    """The records of a run with gated tools, and how its store was asked to append them."""
+
+    def __init__(self, names, **options):
+        self.gates = Gates(names)
+        self.answering = Answering(*self.gates.tools, calls=self.gates.calls, **options)
+        self.running = asyncio.create_task(self.answering())
+
+    async def open(self, names=""):
+        """Open gates, and return the records with the tools that run."""
+        await self.gates.open(names)
+        return self.text
+
+    @property
+    def text(self):
+        return short(self.answering.run.transcript.store.records(""))
+
+
+async def test_a_call_that_waits_for_a_slot_is_not_recorded_as_started():
+    journal = Journal("abcde", max_parallel_tools=2)
+    assert (await journal.open(), journal.gates.started) == ("+a +b", ["a", "b"])
+    assert await journal.open("b") == "+a +b -b +c"
+    assert await journal.open("c") == "+a +b -b +c -c +d"
+    assert await journal.open("ad") == "+a +b -b +c -c +d =a =b =c =d +e"
+    assert journal.gates.started == [*"abcde"]
+    await journal.open("e")
+    assert await journal.running == ()
+    assert journal.text == "+a +b -b +c -c +d =a =b =c =d +e =e"
+
+
+async def test_with_a_single_slot_a_result_is_recorded_before_the_next_call_starts():
+    journal = Journal("abc", max_parallel_tools=1)
+    await journal.open("abc")
+    await journal.running
+    assert journal.text == "+a =a +b =b +c =c"
+
+
+async def test_an_exclusive_call_and_the_calls_behind_it_are_recorded_when_they_start():
+    journal = Journal("abXcd")
+    assert await journal.open("a") == "+a +b =a"
+    assert await journal.open("b") == "+a +b =a =b +X"
+    assert await journal.open("X") == "+a +b =a =b +X =X +c +d"
+    await journal.open("cd")
+    await journal.running
+    assert journal.text == "+a +b =a =b +X =X +c +d =c =d"
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+@pytest.mark.parametrize("end", ["cancelled", "aborted", "out of time"])
+async def test_a_run_that_was_stopped_records_no_further_start(end, exclusive):
+    async def stop(arguments):
+        if end == "cancelled":
+            running.cancel()
+        elif end == "aborted":
+            abort.set()
+        else:
+            answering.run.started -= 100
+
+    abort = Abort()
+    gates = Gates("BCD" if exclusive else "bcd")
+    calls = [ToolCall("a", "a"), *gates.calls]
+    limits = RunLimits(seconds=50)
+    options = {"max_parallel_tools": 1, "abort": abort, "limits": limits}
+    first = Tool("a", execute=stop, exclusive=exclusive)
+    answering = Answering(first, *gates.tools, calls=calls, **options)
+    running = asyncio.create_task(answering())
+    await asyncio.wait({running})
+    assert running.cancelled() == (end == "cancelled")
+    text = short(answering.run.transcript.store.records(""))
+    assert text.lower() == "+a =a =b =c =d"
+    assert gates.started == []
+    statuses = [each.result.status for each in answering.run.records]
+    assert statuses == ["completed", "interrupted", "interrupted", "interrupted"]
+
+
+async def test_a_run_that_is_stopped_while_a_start_is_recorded_runs_no_tool(new_recorder):
+    class StoppingStore(MemoryStore):
+        async def append(self, session_id, *records, expected=None):
+            length = await super().append(session_id, *records, expected=expected)
+            if any(each.kind == "call_started" for each in records):
+                abort.set()
+            return length
+
+    abort, recorder = Abort(), new_recorder("f")
+    answering = Answering(recorder.tool, tool_named("g"), abort=abort)
+    records = answering.run.transcript.store.records("")
+    answering.run.transcript.store = StoppingStore({"": records})
+    await answering()
+    assert recorder.seen == []
+    assert [(each.result.status, each.result.attempts) for each in answering.run.records] == [
+        ("interrupted", 0),
+        ("interrupted", 0),
+    ]
+
+
+async def test_a_conflict_at_a_later_start_cancels_the_running_calls_and_starts_no_other():
+    class RivalStore(MemoryStore):
+        async def append(self, session_id, *records, expected=None):
+            length = await super().append(session_id, *records, expected=expected)
+            if short(records) == "=a":  # another run starts the next call
+                await super().append(session_id, CallStartedRecord("c", "c"))
+            return length
+
+    journal = Journal("abcd", max_parallel_tools=2)
+    transcript = journal.answering.run.transcript
+    transcript.store = RivalStore({"": transcript.store.records("")})
+    assert await journal.open("a") == "+a +b =a +c"
+    with pytest.raises(SessionConflict):
+        await journal.running
+    assert (journal.text, journal.gates.started) == ("+a +b =a +c", ["a", "b"])
+    assert [each.result.status for each in journal.answering.run.records] == [
+        "completed",
+        "unknown_effect",
+        "interrupted",
+        "interrupted",
+    ]
+
+
+async def test_calls_that_end_together_are_recorded_before_others_start_together():
+    appends = []
+
+    class CountingStore(MemoryStore):
+        async def append(self, session_id, *records, expected=None):
+            appends.append(short(records))
+            return await super().append(session_id, *records, expected=expected)
+
+    journal = Journal("abcde", max_parallel_tools=3)
+    transcript = journal.answering.run.transcript
+    transcript.store = CountingStore({"": transcript.store.records("")})
+    await journal.open("bc")
+    assert appends == ["+a +b +c", "-b", "-c", "+d +e"]
+    await journal.open("ade")
+    await journal.running
 
 
 async def test_a_call_that_needs_approval_is_stored_and_announced_and_nothing_runs(new_recorder):
