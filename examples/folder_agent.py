@@ -103,8 +103,6 @@ class Folder:
 
 def ask(request: ApprovalRequest) -> Verdict:
     """Approve a list that contains milk; a real approver asks a person."""
-    if not request.needs_approval:  # the approver receives every call, also those that read
-        return Approve()
     verdict: Verdict = Approve()
     if "milk" not in request.arguments["text"]:
         verdict = Reject("The milk must stay on the list.")

@@ -185,10 +185,14 @@ class ToolLoopOptions:
             a JSON Schema. The reply is validated, and an invalid one is answered with feedback.
             `output` of the result holds the value. None accepts any text.
         max_parallel_tools: The maximum number of tools of one turn that run at the same time.
-        approve: Decides about each call before any tool of its turn is run; see
-            `execution/approval.py`. Without it, a tool that needs approval ends the run with the
-            status "awaiting_approval".
-        approve_result: Decides about each result before the model sees it.
+        approve: Decides about calls before any tool of their turn is run; see
+            `execution/approval.py`. It receives each call of a write, unless
+            `needs_approval=False` exempts the tool, and each call whose tool requires approval.
+            Without it, a tool that requires approval ends the run with the status
+            "awaiting_approval".
+        approve_all: Whether `approve` receives every call, also reads.
+        approve_result: Decides about the result of each tool that was run, also about a failure,
+            before the model sees it.
         abort: Stops the run when it is set, with the status "aborted": an `Abort`, which any thread
             may set, or an `asyncio.Event`, which belongs to one event loop.
         limits: Limits of time, tokens and cost.
@@ -219,6 +223,7 @@ class ToolLoopOptions:
     output_type: Any = None
     max_parallel_tools: int = MAX_PARALLEL
     approve: Approver | None = None
+    approve_all: bool = False
     approve_result: Approver | None = None
     abort: Abort | asyncio.Event | None = None
     limits: RunLimits | None = None

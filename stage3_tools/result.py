@@ -74,7 +74,7 @@ class ToolResult:
         note: Text for the model behind the output, such as a note about a repeated call.
         is_json: Whether the output is the JSON of the returned value, not a text of the tool.
         value: The value that the tool returned, in this process only: the journal does not store
-            it. A redaction does not change it.
+            it. A redaction does not change it. None if the tool failed.
         arguments: The JSON text of the arguments that the tool received, with the edits of an
             approver and the values of references. None if the tool did not run.
     """
@@ -206,6 +206,11 @@ def part_text(part: Part) -> str:
     if isinstance(part, JsonPart):
         return json.dumps(part.value, ensure_ascii=False, separators=(",", ":"))
     return part.text if isinstance(part, TextPart) else ""
+
+
+def output_text(output: Output) -> str:
+    """Return the text and the JSON of an output."""
+    return output if isinstance(output, str) else "\n".join(filter(None, map(part_text, output)))
 
 
 def shorten(output: Output, max_chars: int) -> Output:

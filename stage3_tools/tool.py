@@ -57,8 +57,9 @@ class Tool:
             function is abandoned immediately. The outcome of an abandoned function is dropped.
         retry: Maximum number of retries after a retryable failure, or a `Retry`. None selects the
             default of the kind of failure. A write is never retried.
-        needs_approval: Whether an approver must approve each call; or a function of the arguments
-            that decides.
+        needs_approval: True: an approver must approve each call, and without one the call waits.
+            False: calls run unasked. None: an approver, if there is one, decides about calls of a
+            write. A function of the arguments decides between True and False for each call.
         exclusive: Whether no other call of the same turn may run at the same time.
         category: A group of tools, for `ToolRegistry.search`. The model does not see it.
         tags: Labels for `ToolRegistry.search`. The model does not see them.
@@ -78,7 +79,9 @@ class Tool:
     effect: Effect = field(default=_MISSING, kw_only=True)
     timeout: float | None = field(default=None, kw_only=True)
     retry: Retry | int | None = field(default=None, kw_only=True)
-    needs_approval: bool | Callable[[dict[str, Any]], bool] = field(default=False, kw_only=True)
+    needs_approval: bool | Callable[[dict[str, Any]], bool] | None = field(
+        default=None, kw_only=True
+    )
     exclusive: bool = field(default=False, kw_only=True)
     category: str | None = field(default=None, kw_only=True)
     tags: Collection[str] = field(default=(), kw_only=True)
@@ -213,7 +216,7 @@ def tool(
     effect: Effect = "write",
     timeout: float | None = None,
     retry: Retry | int | None = None,
-    needs_approval: bool | Callable[[dict[str, Any]], bool] = False,
+    needs_approval: bool | Callable[[dict[str, Any]], bool] | None = None,
     exclusive: bool = False,
     category: str | None = None,
     tags: Collection[str] = (),

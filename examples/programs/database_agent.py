@@ -93,8 +93,6 @@ class Database:
 
 
 async def approve(request: ApprovalRequest) -> bool:
-    if not request.needs_approval:
-        return True
     question = f"\n  Run {request.tool} {request.arguments}? [y/N] "
     return (await asyncio.to_thread(input, question)).strip().lower() == "y"
 

@@ -48,8 +48,8 @@ class ToolChainOptions(ToolLoopOptions):
             the chain. At the end of the chain, everything else that its flow shortens is stored
             there too.
         dialect: As in `ToolLoopOptions`, but None is a `NativeDialect`.
-        approve: As in `ToolLoopOptions`. Without it, a tool that needs approval is rejected: a
-            chain does not wait.
+        approve: As in `ToolLoopOptions`. Without it, a call whose tool requires approval is
+            rejected: a chain does not wait.
 
     Raises:
         ValueError: A number is out of range, or two options contradict each other.

@@ -52,7 +52,8 @@ def loop_options(options: argparse.Namespace, terminal: Terminal) -> Any:
     """Return the options of the loop for the options of a command."""
     return {
         "dialect": NativeDialect() if options.native else PromptDialect(),
-        "approve": approver(terminal, ask_all=options.approve),
+        "approve": approver(terminal),
+        "approve_all": options.approve,
         "trace": RunFile(options.trace) if options.trace else None,
     }
 

@@ -102,18 +102,15 @@ def reply_in(text: str) -> str:
     return reply if isinstance(reply, str) and value.get("tool") is None else ""
 
 
-def approver(terminal: Terminal, *, ask_all: bool) -> Any:
-    """Return an approver that asks at the terminal.
+def approver(terminal: Terminal) -> Any:
+    """Return an approver that asks at the terminal, except about reads that need no approval.
 
     Args:
         terminal: Where the call is shown.
-        ask_all: Whether it asks about each call that is not a read; else only about tools that need
-            approval.
     """
 
     def approve(request: ApprovalRequest) -> Verdict:
-        is_asked = request.needs_approval or (ask_all and request.effect != "read")
-        if request.result is not None or not is_asked:
+        if request.effect == "read" and not request.needs_approval:
             return Approve()
         arguments = json.dumps(request.arguments, indent=2, ensure_ascii=False)
         return _verdict(f"{request.tool} {arguments}\n{_QUESTION}", terminal)

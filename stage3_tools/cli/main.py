@@ -88,7 +88,9 @@ def _add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tools", type=Path, metavar="FILE", help="a Python file with tools")
     parser.add_argument("--native", action="store_true", help="use the server's own tool calls")
     parser.add_argument(
-        "--approve", action="store_true", help="ask before each call that is not a read"
+        "--approve",
+        action="store_true",
+        help="ask before each call except reads, not only before writes",
     )
     parser.add_argument(
         "--trace", type=Path, metavar="FILE", help="write a run file; see `inspect`"

@@ -57,7 +57,7 @@ def _fork(options: argparse.Namespace, terminal: Terminal) -> int:
         reply=reply,
         message=options.message,
         tools=load_tools(options.tools) if options.tools else None,
-        approve=approver(terminal, ask_all=True),
+        approve=approver(terminal),
     )
 
     async def continue_run() -> ToolLoopResult:

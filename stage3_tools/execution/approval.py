@@ -8,9 +8,14 @@ An approver is a plain or async function. It receives an `ApprovalRequest` and r
     Reject(reason)  or False  do not run the call; the model receives the reason verbatim
     Later()                   defer the decision: the run ends with "awaiting_approval"
 
+The approver receives the calls that need approval: those of a write, unless its tool exempts them,
+and those whose tool requires approval. With `approve_all` it receives every call. Without an
+approver, a call whose tool requires approval waits, and all others run.
+
 Calls are validated before they are approved, and approved in order. No call of a turn runs before
-all of them are approved. A result can be approved, rejected, or replaced with `Redact`. This module
-does not know the run; `one_call` uses it.
+all of them are approved. The result of a tool that was run, also of one that failed, can be
+approved, rejected, or replaced with `Redact`. This module does not know the run; `one_call` uses
+it.
 """
 
 import inspect
@@ -36,10 +41,11 @@ class ApprovalRequest:
         tool: The tool's name.
         arguments: A copy of the arguments; use `Edit` to change them.
         effect: The declared effect of the tool.
-        needs_approval: Whether the tool requires approval. The approver receives every call. It can
-            return `Approve()` for the others.
+        needs_approval: Whether the call needs approval, because of `Tool.needs_approval` or because
+            it is a write. It is always true for calls, except with `approve_all`.
         session_id: The session, or None.
-        result: The result, if the request is about a result; otherwise None.
+        result: The result, if the request is about a result; otherwise None. `is_error` of the
+            result distinguishes a failure of the tool.
     """
 
     call_id: str
@@ -84,7 +90,8 @@ class Later:
 class Redact:
     """Replace the output of a result; the model receives the reason verbatim.
 
-    The details of the tool are removed, because they may repeat the original output.
+    The details of the tool are removed, because they may repeat the original output. So are the
+    message, the hint and the cause of a failure.
     """
 
     output: Any
@@ -110,12 +117,21 @@ class Consent:
     results: dict[str, Tool] = field(default_factory=dict)
 
 
-def needs_approval(tool: Tool, arguments: Arguments) -> bool:
-    """Return whether a tool requires approval for a call; a failing check counts as yes."""
+def requires_approval(tool: Tool, arguments: Arguments) -> bool | None:
+    """Return whether a tool requires approval for a call; None if it does not state it.
+
+    A failing check counts as yes.
+    """
     check = tool.needs_approval
     if not callable(check):
         return check
     return safely(lambda: bool(check(arguments.parsed())), True)
+
+
+def needs_approval(tool: Tool, arguments: Arguments) -> bool:
+    """Return whether an approver decides about a call. It decides about writes by default."""
+    is_required = requires_approval(tool, arguments)
+    return tool.effect == "write" if is_required is None else is_required
 
 
 async def ask_approver(

@@ -29,6 +29,7 @@ from stage3_tools.execution.approval import (
     ask_approver,
     edited_arguments,
     needs_approval,
+    requires_approval,
 )
 from stage3_tools.execution.arguments import (
     Arguments,
@@ -48,8 +49,17 @@ from stage3_tools.execution.settings import (
     ReadyCall,
     ToolLookup,
 )
-from stage3_tools.result import ToolOutput, ToolResult, output_for_model
+from stage3_tools.result import (
+    MAY_HAVE_HAPPENED,
+    ToolOutput,
+    ToolResult,
+    output_for_model,
+    output_text,
+)
 from stage3_tools.tool import Tool
+
+_NOT_APPROVED = "The text of this failure was not approved."
+"""Replaces the text of a failure that is retried, where results need approval."""
 
 
 async def prepare(
@@ -65,10 +75,7 @@ async def prepare(
             arguments = await _expanded_arguments(tool, call, settings.expand)
         else:
             arguments = parse_arguments(tool, call.arguments)
-        ready = ReadyCall(call, tool, registry, arguments, note)
-        if settings.approve is None and tool.needs_approval is False:
-            return ready
-        return await _approve(ready, settings)
+        return await _approve(ReadyCall(call, tool, registry, arguments, note), settings)
     except ToolError as error:
         error = _with_call_details(error, registry, tool)
         return replace(failed(call, error, duration=time.perf_counter() - started), note=note)
@@ -87,8 +94,11 @@ async def _approve(ready: ReadyCall, settings: ExecutionSettings) -> ReadyCall:
         ToolError: The call was rejected ("rejected"), or its edit is invalid ("validation").
     """
     if settings.approve is None:
-        return replace(ready, waits=needs_approval(ready.tool, ready.arguments))
+        waits = requires_approval(ready.tool, ready.arguments)
+        return replace(ready, waits=True) if waits else ready
     request = _approval_request(ready, settings)
+    if not (request.needs_approval or settings.approve_all):
+        return ready
     match await ask_approver(settings.approve, request, ready.tool, settings.consent.calls):
         case Reject(reason):
             raise ToolError("rejected", reason or "A person rejected this call.")
@@ -242,6 +252,8 @@ class RunningCall:
 
     def report_retry(self, error: ToolError, number: int) -> None:
         """Report that a failed attempt is retried."""
+        if self.settings.approve_result is not None:  # only a result is approved
+            error = ToolError(error.kind, _NOT_APPROVED, retryable=True)
         if self.settings.on_retry is not None:
             self.settings.on_retry(self.ready.call, error, number)
 
@@ -261,14 +273,16 @@ def _without_callers(exception: BaseException) -> BaseException:
 async def review(
     approver: Approver, ready: ReadyCall, result: ToolResult, settings: ExecutionSettings
 ) -> ToolResult:
-    """Return a completed result as the approver of results approved, redacted or rejected it.
+    """Return a result as the approver of results approved, redacted or rejected it.
+
+    The result of a call whose tool was not run is returned unchanged.
 
     Raises:
         TypeError: The approver returned a verdict that is not valid for a result, or a redacted
             output that has no JSON form.
         Exception: An exception of the approver.
     """
-    if result.status != "completed":
+    if not was_run(result):
         return result
     request = replace(_approval_request(ready, settings), result=result)
     match await ask_approver(approver, request, ready.tool, settings.consent.results):
@@ -276,27 +290,40 @@ async def review(
             reason = reason or "A person rejected the result of this call."
             error = ToolError("result_rejected", reason)
             rejected = failed(ready.call, error, duration=result.duration, attempts=result.attempts)
-            return replace(
-                rejected, repairs=result.repairs, note=result.note, arguments=result.arguments
-            )
+            rejected = replace(rejected, repairs=result.repairs, arguments=result.arguments)
+            return replace(rejected, note=_unknown_effect(result, rejected) + result.note)
         case Redact(value, reason):
             note = f"\nNote: a person changed this result: {reason}" if reason else ""
-            result = replace(result, details=None, note=result.note + note)
-            return _with_output(result, value)
+            return _redacted(replace(result, note=result.note + note), value)
     return result
 
 
-def _with_output(result: ToolResult, value: Any) -> ToolResult:
-    """Return the result with the redacted output of an approver."""
+def was_run(result: ToolResult) -> bool:
+    """Whether a result, or a failure, comes from the tool. Others contain nothing to approve."""
+    return bool(result.attempts) or result.cached
+
+
+def _redacted(result: ToolResult, value: Any) -> ToolResult:
+    """Return the result with the redacted output of an approver, and without other texts."""
     try:
         output = output_for_model(value)
-    except ToolError as error:
+    except ToolError as problem:
         raise TypeError(
             f"The output of Redact(output) has no JSON form: {type(value).__name__}. Use text, or "
             "plain dicts, lists and numbers."
-        ) from error
+        ) from problem
     is_json = isinstance(output, str) and not isinstance(value, str)
-    return replace(result, output=output, is_json=is_json)
+    error = result.error
+    if error is not None:  # without its hint, its details and its cause
+        error = ToolError(error.kind, output_text(output), retryable=error.retryable)
+    redacted = replace(result, output=output, is_json=is_json, details=None, error=error)
+    return replace(redacted, note=_unknown_effect(result, redacted) + result.note)
+
+
+def _unknown_effect(result: ToolResult, changed: ToolResult) -> str:
+    """Return a note if only the original output states that the call may have happened."""
+    is_missing = MAY_HAVE_HAPPENED not in output_text(changed.output)
+    return f"\n{MAY_HAVE_HAPPENED}" if result.status == "unknown_effect" and is_missing else ""
 
 
 def _approval_request(ready: ReadyCall, settings: ExecutionSettings) -> ApprovalRequest:

@@ -45,8 +45,10 @@ class ExecutionSettings:
         session_id: The session for contexts, approval and the cache.
         origin: Distinguishes the session from all others, for idempotency keys. None creates a
             random key for each call.
-        approve: Decides about calls; None approves all but those that need approval.
-        approve_result: Decides about results; None approves all.
+        approve: Decides about calls that need approval; None approves all calls but those whose
+            tool requires approval.
+        approve_all: Whether `approve` receives every call.
+        approve_result: Decides about results of tools that were run; None approves all.
         consent: Tools that are approved already.
         cache: Stores results of read tools; None stores nothing.
         classify: Converts exceptions before the rules of `error_kinds` apply, or describes them.
@@ -54,13 +56,15 @@ class ExecutionSettings:
         expand: Replaces references to variables; None leaves them unchanged.
         stopped: Whether the run was stopped; checked immediately before each attempt.
         on_progress: Called with each progress report; must not raise.
-        on_retry: Called with each failure that is retried, and the number of its attempt.
+        on_retry: Called with each failure that is retried, and the number of its attempt. With
+            `approve_result`, the failure has no text.
         timeout: Seconds for one attempt, above 0, instead of the tool's own; None uses the tool's.
     """
 
     session_id: str | None = None
     origin: str | None = None
     approve: Approver | None = None
+    approve_all: bool = False
     approve_result: Approver | None = None
     consent: Consent = field(default_factory=Consent)
     cache: ResultCache | None = None

@@ -25,6 +25,7 @@ from stage3_tools.execution.one_call import (
     prepare,
     review,
     run_cached,
+    was_run,
 )
 from stage3_tools.execution.results import interrupted
 from stage3_tools.execution.settings import ExecutionSettings, ReadyCall, ToolLookup
@@ -119,7 +120,8 @@ class PendingCall:
         result = self.result or interrupted(self.call, tool)
         if self.ready is None or self.reviewed:
             return result
-        if settings.approve_result is not None and result.status == "completed":
+        is_of_tool = self.result is not None and self.error is None and was_run(self.result)
+        if settings.approve_result is not None and is_of_tool:
             result = interrupted(self.call, tool, _NOT_REVIEWED)
         return replace(result, note=self.ready.note)
 

@@ -29,6 +29,7 @@ class AskKeywords(TypedDict, total=False):
     output_type: Any
     max_parallel_tools: int
     approve: Approver | None
+    approve_all: bool
     approve_result: Approver | None
     abort: Abort | asyncio.Event | None
     limits: RunLimits | None

@@ -196,6 +196,7 @@ class RunState:
                 session_id=info.id,
                 origin=origin,
                 approve=options.approve,
+                approve_all=options.approve_all,
                 approve_result=options.approve_result,
                 consent=consent,
                 cache=options.cache,

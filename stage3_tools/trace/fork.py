@@ -38,7 +38,7 @@ class Fork:
         reply: The text of the reply of this turn; None asks the model.
         message: Replaces the newest question; None keeps it.
         tools: The tools; None uses the recorded results.
-        approve: Decides about calls; None approves.
+        approve: Decides about each call; None approves.
     """
 
     turn: int
@@ -73,6 +73,7 @@ async def fork_run(run: Run, chat: Chat, fork: Fork, source: Path, target: Path)
     options = replace(
         recorded_options(run),
         approve=fork.approve,
+        approve_all=True,
         trace=RunFile(target, parent=RunParent(source.name, run.id, fork.turn)),
     )
     question = last_question(MessageHistory(messages))

@@ -471,7 +471,9 @@ def _spec(spec: ToolSpec) -> dict[str, Any]:
 
 
 def _tool(tool: Tool) -> dict[str, Any]:
-    approval = "depends" if callable(tool.needs_approval) else tool.needs_approval
+    approval: Any = "depends" if callable(tool.needs_approval) else tool.needs_approval
+    if approval is None and tool.effect != "write":
+        approval = False
     written = {"parameters": tool.parameters or {}}  # as in prompts; a spec has more fields
     return {**_spec(tool.spec), **written, "effect": tool.effect, "needs_approval": approval}
 

@@ -385,6 +385,7 @@ def _options(source: _Replay) -> ToolLoopOptions:
     return replace(
         options,
         approve=source.approve if "approve" in run.options else None,
+        approve_all=True,  # calls without a recorded verdict are approved
         before_send=_sent_messages(source) if "before_send" in run.options else None,
         on_event=source.on_event,
     )

@@ -62,14 +62,15 @@ class RunTool:
         description: The description for the model.
         parameters: The JSON Schema of the arguments.
         effect: "read", "idempotent" or "write"; None if it is unknown.
-        needs_approval: Whether calls need approval; "depends" if the arguments decide.
+        needs_approval: Whether calls need approval; "depends" if the arguments decide; None if an
+            approver decides, where there is one.
     """
 
     name: str
     description: str
     parameters: Mapping[str, Any]
     effect: str | None = None
-    needs_approval: bool | Literal["depends"] = False
+    needs_approval: bool | Literal["depends"] | None = None
 
     @property
     def spec(self) -> ToolSpec:

@@ -103,6 +103,7 @@ class World:
             "max_parallel_tools": 1,
             "before_send": lambda messages, info: self.send(),
             "approve": lambda request: self.ask("approve"),
+            "approve_all": True,
             "approve_result": lambda request: self.ask("approve_result"),
             "on_event": lambda event: self.reached(event.name),
         }
@@ -201,7 +202,7 @@ async def test_an_abort_from_another_thread_stops_a_pending_request():
 async def test_a_retryable_failure_is_not_retried_after_its_tool_aborts():
     world, events = World(Abort(), "failing tool", NativeDialect()), []
     options = world.options()
-    world.options = lambda: options | {"on_event": events.append}
+    world.options = lambda: options | {"on_event": events.append, "approve_result": None}
     await world.run("loop")
     failed = next(each.result for each in events if each.name == "tool_result" and each.turn == 2)
     assert (failed.error.message, failed.attempts) == ("not now", 1)

@@ -198,6 +198,7 @@ class World:
             dialect=ManyCalls(),
             max_parallel_tools=knobs["parallel"],
             approve=asker.approve if knobs["asks"] or not first else None,
+            approve_all=True,
             approve_result=asker.review if knobs["reviews"] else None,
             cache=ResultCache() if knobs["caches"] else None,
             abort=self.abort if first else None,

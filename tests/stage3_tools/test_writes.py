@@ -135,7 +135,7 @@ MODES = {
     "approved": lambda pay: one(pay, approve=lambda request: True),
     "edited": lambda pay: one(pay, approve=lambda request: Edit({"x": 1})),
     "always": lambda pay: one(pay, approve=lambda request: Always()),
-    "reviewed": lambda pay: one(pay, approve_result=lambda request: Reject("no")),
+    "reviewed": lambda pay: one(pay, approve_result=lambda request: True),
     "in a loop": looped,
     "in a loop with everything": lambda pay: looped(
         pay,
@@ -175,10 +175,12 @@ async def test_a_write_cannot_have_retries(retry):
     assert ((await one(pay)).status, pay.acted) == ("unknown_effect", 1)
 
 
-async def test_a_write_with_a_rejected_result_does_not_run_again():
-    pay = Pay("well")
+@pytest.mark.parametrize("end", ["well", "an exception", "a connection"])
+async def test_a_write_with_a_rejected_result_does_not_run_again(end):
+    pay = Pay(end)
     result = await looped(pay, approve_result=lambda request: Reject("no"))
     assert (pay.acted, result.status, result.attempts) == (1, "result_rejected", 1)
+    assert (MAY in result.as_message().text) == (end != "well")
 
 
 @pytest.mark.parametrize("how", ["cancelled", "cancelled twice", "aborted", "timeout"])

@@ -103,9 +103,7 @@ async def try_task(gateway: Gateway, task: Task, dialect: str) -> Trial:
             dialect=DIALECTS[dialect](),
             output_type=task.get("output_type"),
             approve=lambda request: (
-                not request.needs_approval
-                or task.get("approve", True)
-                or Reject("The person does not want this.")
+                task.get("approve", True) or Reject("The person does not want this.")
             ),
             limits=RunLimits(seconds=_SECONDS),
             on_event=events.append,

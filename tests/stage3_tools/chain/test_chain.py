@@ -464,7 +464,12 @@ async def test_a_chain_that_is_aborted_during_an_approval_runs_no_tool(chain, ne
         await asyncio.Event().wait()
 
     result = await chain(
-        asks(("f", {}), ("f", {})), recorder.tool, replies=(), abort=abort, approve=approve
+        asks(("f", {}), ("f", {})),
+        recorder.tool,
+        replies=(),
+        abort=abort,
+        approve=approve,
+        approve_all=True,
     )
     assert (result.status, recorder.seen, statuses(result)) == ("aborted", [], ["interrupted"] * 2)
     assert problems(result) == []
@@ -499,6 +504,7 @@ async def test_the_approver_is_asked_about_each_call(chain, new_recorder, verdic
         asks(("f", {"x": 1})),
         recorder.tool,
         approve=lambda request: asked.append(request) or verdict,
+        approve_all=True,
     )
     assert ([(each.tool, each.arguments) for each in asked], recorder.seen) == (
         [("f", {"x": 1})],
@@ -526,6 +532,7 @@ async def test_always_holds_for_the_rest_of_the_chain(chain, new_recorder):
             asks(("f", {})),
             new_recorder().tool,
             approve=lambda request: asked.append(request.arguments) or Always(),
+            approve_all=True,
             **given,
         )
     assert asked == [{}, {}]
@@ -539,7 +546,8 @@ async def test_the_approver_can_review_results(chain, new_recorder, own):
         asked.append(request.result and request.result.output)
         return Approve() if request.result is None else Reject("Secret.")
 
-    given = {"approve_result": approve} if own else {"approve": approve, "check_tool_results": True}
+    given = {"approve": approve, "approve_all": True, "check_tool_results": True}
+    given = {"approve_result": approve} if own else given
     result = await chain(asks(("f", {})), new_recorder(returns="key").tool, **given)
     assert asked == [*[None] * (not own), "key"]
     expected = '{"status": "result_rejected", "message": "Secret."}'
@@ -557,6 +565,7 @@ async def test_results_are_not_reviewed_by_default(chain, new_recorder):
         asks(("f", {})),
         new_recorder().tool,
         approve=lambda request: asked.append(request.result) or True,
+        approve_all=True,
     )
     assert asked == [None]
 

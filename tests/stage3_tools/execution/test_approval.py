@@ -1,25 +1,38 @@
 import asyncio
 import json
+from dataclasses import fields, is_dataclass
 
 import pytest
 
-from stage0_gateway import ToolCall
+from stage0_gateway import Gateway, Message, ScriptedModel, ToolCall
 from stage3_tools import (
+    Abort,
     Always,
     ApprovalRequest,
     Approve,
     Edit,
     ExecutionSettings,
     Later,
+    NativeDialect,
     Redact,
     Reject,
     ResultCache,
+    Retry,
+    RunFile,
+    RunnerParams,
     Tool,
+    ToolChainOptions,
     ToolError,
+    ToolLoopDeps,
     ToolOutput,
     ToolRegistry,
+    ToolRunner,
+    ask,
     execute_tool_call,
     execute_tool_calls,
+    execute_tool_chain,
+    run_tool_loop,
+    tool,
 )
 
 PARAMETERS = {
@@ -68,6 +81,100 @@ async def test_a_request_contains_the_call_its_validated_arguments_and_the_setti
     assert approve.asked == [
         ApprovalRequest("c1", "delete", {"path": "a.txt"}, "idempotent", True, "s")
     ]
+
+
+def yes(arguments):
+    return True
+
+
+def no(arguments):
+    return False
+
+
+def broken(arguments):
+    raise LookupError("no such key")
+
+
+@pytest.mark.parametrize(
+    ("effect", "needs_approval", "is_asked", "waits"),
+    [
+        ("write", None, True, False),
+        ("write", True, True, True),
+        ("write", False, False, False),
+        ("write", yes, True, True),
+        ("write", no, False, False),
+        ("write", broken, True, True),
+        ("idempotent", None, False, False),
+        ("idempotent", True, True, True),
+        ("read", None, False, False),
+        ("read", True, True, True),
+        ("read", False, False, False),
+        ("read", yes, True, True),
+        ("read", no, False, False),
+    ],
+)
+async def test_the_effect_and_needs_approval_select_the_calls_for_the_approver(
+    effect, needs_approval, is_asked, waits
+):
+    files, approve = Files(effect=effect, needs_approval=needs_approval), answering(False)
+    result = await result_of(files, approve)
+    assert [each.needs_approval for each in approve.asked] == [True] * is_asked
+    assert result.status == ("rejected" if is_asked else "completed")
+    everything = answering(False)
+    result = await result_of(files, everything, approve_all=True)
+    assert [each.needs_approval for each in everything.asked] == [is_asked]
+    assert result.status == "rejected"
+    unattended = await result_of(files, None, approve_all=True)
+    assert unattended.status == ("rejected" if waits else "completed")
+
+
+@pytest.mark.parametrize("effect", ["read", "write"])
+async def test_an_exempted_tool_is_asked_about_with_approve_all_in_every_entry(effect):
+    @tool(effect=effect, needs_approval=False)
+    def f() -> str:
+        return "ran"
+
+    @tool(effect="write")
+    def undeclared() -> str:
+        return "ran"
+
+    def asked_names(options):
+        asked = []
+        return asked, {**options, "approve": lambda request: asked.append(request.tool) or True}
+
+    calls = [ToolCall("1", "f", "{}"), ToolCall("2", "undeclared", "{}")]
+    for given, expected in [({}, ["undeclared"]), ({"approve_all": True}, ["f", "undeclared"])]:
+        found = []
+        for entry in ("loop", "ask", "runner", "chain"):
+            asked, options = asked_names(given)
+            model = ScriptedModel([Message.assistant("", calls), "done"][entry == "chain" :])
+            async with Gateway("openai:m", api_key="k", transport=model) as gateway:
+                await ENTRIES[entry](gateway, [f, undeclared], calls, options)
+            found.append(asked)
+        assert found == [expected] * 4
+
+
+async def _loop(gateway, tools, calls, options):
+    deps = ToolLoopDeps(gateway.chat, tool_registry=tools)
+    session = await deps.context_engine.create_session()
+    await run_tool_loop(deps, session, "Go.", dialect=NativeDialect(), **options)
+
+
+async def _ask(gateway, tools, calls, options):
+    await ask("Go.", tools=tools, model=gateway, dialect=NativeDialect(), **options)
+
+
+async def _runner(gateway, tools, calls, options):
+    params = RunnerParams(messages=[Message.user("Go.")], dialect=NativeDialect(), **options)
+    await ToolRunner(ToolLoopDeps(gateway.chat, tool_registry=tools), params)
+
+
+async def _chain(gateway, tools, calls, options):
+    given = ToolChainOptions(gateway.chat, **options)
+    await execute_tool_chain(ToolRegistry(*tools), Message.assistant("", calls), given)
+
+
+ENTRIES = {"loop": _loop, "ask": _ask, "runner": _runner, "chain": _chain}
 
 
 @pytest.mark.parametrize("answer", [Approve(), True, Always()], ids=repr)
@@ -224,10 +331,171 @@ async def test_an_approved_result_is_unchanged():
     assert (await result_of(Files(), approve_result=answering(True))).output == "gone"
 
 
-async def test_failed_calls_are_not_reviewed():
-    tool = Tool("delete", "", None, lambda arguments: 1 / 0, effect="read")
-    execution = ExecutionSettings(approve_result=answering())
-    assert (await execute_tool_call(ToolRegistry(tool), CALL, execution)).status == "error"
+NEVER_RUN = {
+    "an unknown tool": (ToolCall("c1", "nothing", "{}"), {}, "error"),
+    "invalid arguments": (ToolCall("c1", "delete", "[]"), {}, "error"),
+    "a rejection": (CALL, {"approve": lambda request: False}, "rejected"),
+    "no approver": (CALL, {"needs_approval": True}, "rejected"),
+    "a stop": (CALL, {"stopped": lambda: True}, "interrupted"),
+}
+
+
+@pytest.mark.parametrize("why", NEVER_RUN)
+async def test_results_of_calls_that_were_not_run_are_not_reviewed(why):
+    call, settings, status = NEVER_RUN[why]
+    files = Files(needs_approval=settings.pop("needs_approval", None))
+    result = await result_of(files, call=call, approve_result=answering(), **settings)
+    assert (result.status, result.attempts, files.deleted) == (status, 0, [])
+
+
+SECRET_TEXT = "postgres://u:secret@h"
+MAY = "It may have happened, in whole or in part. Check before you ask for it again."
+
+
+def secret_failure():
+    try:
+        raise OSError(SECRET_TEXT)
+    except OSError as cause:
+        hint, details = f"Not {SECRET_TEXT}.", {"dsn": SECRET_TEXT}
+        error = ToolError("network", SECRET_TEXT, hint=hint, details=details, retryable=True)
+        error.__cause__ = cause
+        return error
+
+
+FAILURES = {
+    "an exception": lambda: ValueError(SECRET_TEXT),
+    "a ToolError": secret_failure,
+    "an exit": lambda: SystemExit(SECRET_TEXT),
+    "a rejection": lambda: ToolError("rejected", SECRET_TEXT),
+}
+
+
+def failing_tool(how, effect):
+    def fail(arguments):
+        raise FAILURES[how]()
+
+    return Tool(
+        "delete",
+        execute=fail,
+        effect=effect,
+        retry=Retry(1, 0.0) if how == "a ToolError" and effect == "read" else None,
+    )
+
+
+def everything_in(value, seen=None):
+    """Return the texts of a value, its attributes and its exceptions, also those that repr omits."""
+    seen = {} if seen is None else seen
+    if id(value) in seen:
+        return ""
+    seen[id(value)] = value
+    if isinstance(value, dict):
+        parts = [*value, *value.values()]
+    elif isinstance(value, list | tuple | set):
+        parts = [*value]
+    elif isinstance(value, BaseException):
+        parts = [*value.args, vars(value), value.__cause__, value.__context__]
+        parts += [value.__traceback__ and "a traceback"]
+    elif is_dataclass(value):
+        parts = [getattr(value, each.name) for each in fields(value)]
+    else:
+        parts = []
+    return "\n".join([str(value), *(everything_in(each, seen) for each in parts)])
+
+
+@pytest.mark.parametrize("effect", ["read", "write"])
+@pytest.mark.parametrize("how", FAILURES)
+async def test_a_redacted_failure_is_in_no_field_event_or_record(
+    how, effect, new_conversation, tmp_path
+):
+    asked = []
+
+    def redact(request):
+        asked.append((request.result.is_error, SECRET_TEXT in request.result.output))
+        return Redact("[gone]", "It was private.")
+
+    conversation = new_conversation([ASKS, DONE], failing_tool(how, effect))
+    path = tmp_path / "run.jsonl"
+    ended = await conversation.ask(approve_result=redact, trace=RunFile(path))
+    result = ended.history[0].result
+    assert asked == [(True, True)]
+    is_unknown = effect == "write" and how != "a rejection"
+    assert (result.output, result.is_error) == ("[gone]", True)
+    assert (MAY in result.note, result.status == "unknown_effect") == (is_unknown, is_unknown)
+    assert (result.details, result.value, str(result.error)) == (None, None, "[gone]")
+    assert result.error.details == {}
+    assert (result.error.__cause__, result.error.__context__, result.error.__traceback__) == (
+        None,
+        None,
+        None,
+    )
+    records = [each async for each in _records(conversation)]
+    texts = [everything_in(each) for each in (ended, conversation.events, records)]
+    texts += [json.dumps([each.to_json() for each in conversation.events], default=str)]
+    texts += [path.read_text(), *map(str, conversation.seen)]
+    assert [text for text in texts if SECRET_TEXT in text] == []
+    assert ["[gone]" in text for text in texts[:5]] == [True] * 5
+
+
+async def _records(conversation):
+    for _, record in await conversation.engine.store.read("s"):
+        yield record
+
+
+async def test_a_failure_can_be_approved_or_rejected():
+    registry = ToolRegistry(failing_tool("an exception", "read"))
+    plain = await execute_tool_call(registry, CALL)
+    approved = await execute_tool_call(
+        registry, CALL, ExecutionSettings(approve_result=lambda request: True)
+    )
+    assert (approved.output, approved.error.message) == (plain.output, plain.error.message)
+    rejected = await execute_tool_call(
+        registry, CALL, ExecutionSettings(approve_result=lambda request: Reject("No."))
+    )
+    assert (rejected.status, rejected.attempts) == ("result_rejected", 1)
+    assert rejected.output == '{"status": "result_rejected", "message": "No."}'
+    assert SECRET_TEXT not in everything_in(rejected)
+
+
+async def test_a_redaction_that_keeps_the_warning_of_a_write_does_not_repeat_it():
+    def redact(request):
+        return Redact(request.result.output.replace(SECRET_TEXT, "[gone]"))
+
+    registry = ToolRegistry(failing_tool("an exception", "write"))
+    result = await execute_tool_call(registry, CALL, ExecutionSettings(approve_result=redact))
+    assert result.as_message().text == f"Error (execution): ValueError: [gone]\n{MAY}"
+
+
+async def test_the_text_of_a_retried_failure_is_not_reported_before_its_approval():
+    reported = []
+    settings = ExecutionSettings(
+        approve_result=lambda request: True,
+        on_retry=lambda call, error, attempt: reported.append((error, attempt)),
+    )
+    registry = ToolRegistry(failing_tool("a ToolError", "read"))
+    assert SECRET_TEXT in (await execute_tool_call(registry, CALL, settings)).output
+    assert [(error.kind, error.message, attempt) for error, attempt in reported] == [
+        ("network", "The text of this failure was not approved.", 1)
+    ]
+    assert SECRET_TEXT not in everything_in([error for error, _ in reported])
+
+
+@pytest.mark.parametrize("effect", ["read", "write"])
+async def test_a_failure_whose_review_is_interrupted_is_not_shown(effect, new_conversation):
+    async def thinking(request):
+        began.set()
+        await asyncio.Event().wait()
+
+    began, abort = asyncio.Event(), Abort()
+    conversation = new_conversation([ASKS], failing_tool("an exception", effect))
+    running = asyncio.create_task(conversation.ask(approve_result=thinking, abort=abort))
+    await began.wait()
+    abort.set()
+    result = (await running).history[0].result
+    status = "unknown_effect" if effect == "write" else "interrupted"
+    assert (result.status, result.attempts) == (status, 1)
+    assert "before its result was approved" in result.output
+    records = [each async for each in _records(conversation)]
+    assert SECRET_TEXT not in everything_in([result, records, conversation.events])
 
 
 @pytest.mark.parametrize("answer", [Edit({}), Later(), None], ids=repr)
@@ -375,7 +643,9 @@ async def test_an_edited_call_is_retried_with_the_edited_arguments():
 
     tool = Tool("delete", "", PARAMETERS, look, effect="read")
     await execute_tool_call(
-        ToolRegistry(tool), CALL, ExecutionSettings(approve=lambda request: Edit({"path": "b.txt"}))
+        ToolRegistry(tool),
+        CALL,
+        ExecutionSettings(approve=lambda request: Edit({"path": "b.txt"}), approve_all=True),
     )
     assert seen == ["b.txt", "b.txt"]
 

@@ -298,7 +298,7 @@ async def test_two_processes_that_resume_the_same_calls_run_each_tool_once(world
         return True
 
     done = asyncio.Event()
-    first = asyncio.create_task(world.run(resume=True, approve=slow))
+    first = asyncio.create_task(world.run(resume=True, approve=slow, approve_all=True))
     await asked.wait()
     second = await world.run("So.", resume=True, approve=lambda request: True)
     done.set()

@@ -360,7 +360,8 @@ async def test_new_parameters_apply_from_the_next_request_on(conversation):
         approved.append(request.arguments["x"])
         return True
 
-    new = {"temperature": 0.5, "max_tokens": 99, "reasoning": "low", "approve": approve}
+    new = {"temperature": 0.5, "max_tokens": 99, "reasoning": "low"}
+    new |= {"approve": approve, "approve_all": True}
     async for _ in runner:
         if runner.iteration_count == 1:
             runner.set_params(

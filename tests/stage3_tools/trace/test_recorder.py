@@ -431,7 +431,9 @@ async def test_an_async_approver_is_awaited_once(traced, new_recorder):
         await asyncio.sleep(0)
         return True
 
-    run, _ = await traced([call(), answer()], new_recorder().tool, approve=approve)
+    run, _ = await traced(
+        [call(), answer()], new_recorder().tool, approve=approve, approve_all=True
+    )
     assert (seen, run.calls[0].approvals[0].verdict) == (["call_1"], "approve")
 
 
@@ -464,7 +466,9 @@ async def test_a_call_that_waits_is_pending_and_is_resumed_in_turn_0(run_file, n
 
 
 async def test_a_later_verdict_is_written(traced, new_recorder):
-    run, _ = await traced([call()], new_recorder().tool, approve=lambda request: Later())
+    run, _ = await traced(
+        [call()], new_recorder().tool, approve=lambda request: Later(), approve_all=True
+    )
     assert [each.verdict for each in run.calls[0].approvals] == ["later", "pending"]
 
 
@@ -652,7 +656,9 @@ async def test_a_runner_writes_each_of_its_turns(run_file, new_conversation, new
     runner = ToolRunner(conversation.deps, params)
     async for _ in runner:
         if runner.iteration_count == 1:
-            runner.set_params(lambda now: RunnerParams(temperature=0.1, approve=lambda r: True))
+            runner.set_params(
+                lambda now: RunnerParams(temperature=0.1, approve=lambda r: True, approve_all=True)
+            )
     run = read_run(run_file.path)
     assert (run.entry, run.session_id, run.status) == ("runner", "", "completed")
     assert requests_of(run) == sent(conversation)

@@ -119,16 +119,31 @@ LOOPS = {
         [call(), answer()],
         {"before_send": lambda messages, info: [*messages, Message.user(f"turn {info.turn}")]},
     ),
-    "edited arguments": ([call(), answer()], {"approve": lambda request: Edit({"n": 7})}),
+    "edited arguments": (
+        [call(), answer()],
+        {"approve": lambda request: Edit({"n": 7}), "approve_all": True},
+    ),
     "edited arguments that do not fit": (
         [call("typed", n=1), answer()],
-        {"approve": lambda request: Edit({"n": "x"})},
+        {"approve": lambda request: Edit({"n": "x"}), "approve_all": True},
     ),
-    "a rejection": ([call(), answer()], {"approve": lambda request: Reject("no")}),
-    "five rejections": ([call()] * 5 + [answer()], {"approve": lambda request: False}),
-    "always": ([call(), call(), answer()], {"approve": lambda request: Always()}),
-    "a deferred decision": ([call()], {"approve": lambda request: Later()}),
-    "an approver that raises": ([call(), answer()], {"approve": lambda request: _forbid()}),
+    "a rejection": (
+        [call(), answer()],
+        {"approve": lambda request: Reject("no"), "approve_all": True},
+    ),
+    "five rejections": (
+        [call()] * 5 + [answer()],
+        {"approve": lambda request: False, "approve_all": True},
+    ),
+    "always": (
+        [call(), call(), answer()],
+        {"approve": lambda request: Always(), "approve_all": True},
+    ),
+    "a deferred decision": ([call()], {"approve": lambda request: Later(), "approve_all": True}),
+    "an approver that raises": (
+        [call(), answer()],
+        {"approve": lambda request: _forbid(), "approve_all": True},
+    ),
     "a redacted result": (
         [call(), answer()],
         {"approve_result": lambda request: Redact("-", "why")},

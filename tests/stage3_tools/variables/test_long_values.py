@@ -181,7 +181,10 @@ async def test_a_long_error_does_not_become_a_variable(run):
 
 async def test_notes_are_shown_after_the_preview(run, new_recorder):
     conversation, _ = await run(
-        [new_recorder(returns=LONG).tool], [call(x=1)], approve=lambda request: Edit({"x": 2})
+        [new_recorder(returns=LONG).tool],
+        [call(x=1)],
+        approve=lambda request: Edit({"x": 2}),
+        approve_all=True,
     )
     assert shown(conversation).endswith(
         ': read_variable]\nNote: a person changed the arguments of this call to {"x": 2}.'
@@ -211,10 +214,15 @@ async def test_stored_results_survive_a_restart(tmp_path, new_recorder, dialect)
 
     given = {"text": LONG, "n": 1}
     asked = await process(
-        call(dialect=dialect, **given), question="Go.", approve=lambda request: Later()
+        call(dialect=dialect, **given),
+        question="Go.",
+        approve=lambda request: Later(),
+        approve_all=True,
     )
     assert (asked[0].status, recorder.seen) == ("awaiting_approval", [])
-    asked = await process(answer(dialect), question=None, approve=lambda request: Approve())
+    asked = await process(
+        answer(dialect), question=None, approve=lambda request: Approve(), approve_all=True
+    )
     (record,) = asked[0].history
     assert (recorder.seen, asked[1]) == ([given], [])
     read = call("read_variable", dialect, id=record.variable, start=9, length=len(LONG))
@@ -305,7 +313,11 @@ async def test_references_in_edited_arguments_are_not_replaced(run, new_recorder
     recorder = new_recorder()
     edit = Edit({"x": reference(1)})
     await run(
-        [recorder.tool], [call(x=reference(1))], values=["secret"], approve=lambda request: edit
+        [recorder.tool],
+        [call(x=reference(1))],
+        values=["secret"],
+        approve=lambda request: edit,
+        approve_all=True,
     )
     assert recorder.seen == [{"x": reference(1)}]
 
@@ -318,6 +330,7 @@ async def test_the_approver_receives_the_referenced_value(run, new_recorder):
         [call(x=reference(1))],
         values=[VALUE],
         approve=lambda r: seen.append(r.arguments) or True,
+        approve_all=True,
     )
     assert seen == [{"x": VALUE}]
 

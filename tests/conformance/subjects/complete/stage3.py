@@ -132,6 +132,7 @@ async def answer(
         max_tool_rounds=rounds,
         max_parallel_tools=parallel,
         approve=None if approve is None else lambda request: verdict(approve, request),
+        approve_all=True,
         abort=None if abort_after is None else abort,
     )
     engine = ContextEngine(window=KeepSystemAndRecent(max_tokens=MAX_TOKENS))
