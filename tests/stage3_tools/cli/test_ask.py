@@ -1,6 +1,8 @@
 import io
 import json
 
+import pytest
+
 from stage3_tools import read_run
 from stage3_tools.cli.main import main
 
@@ -42,6 +44,47 @@ def test_ask_writes_a_run_file(tool_file, tmp_path, capsys):
     run = read_run(path)
     assert run.status == "completed"
     assert [call.name for call in run.calls] == ["get_weather"]
+
+
+EFFECTS = '''
+from stage3_tools import tool
+
+
+@tool
+def delete_file(path: str) -> str:
+    """Delete a file."""
+    return "ran"
+
+
+@tool(effect="idempotent")
+def replace_file(path: str) -> str:
+    """Replace a file."""
+    return "ran"
+
+
+@tool(needs_approval=False)
+def touch_file(path: str) -> str:
+    """Touch a file."""
+    return "ran"
+'''
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"), [((), ["Delete"]), (("--approve",), ["Delete", "Replace", "Touch"])]
+)
+def test_writes_are_asked_about_and_all_but_reads_with_approve(
+    tmp_path, capsys, monkeypatch, option, expected
+):
+    def reject(prompt: str = "") -> str:
+        raise EOFError
+
+    monkeypatch.setattr("builtins.input", reject)
+    path, asked = tmp_path / "tools.py", []
+    path.write_text(EFFECTS, encoding="utf-8")
+    for verb in ("Delete", "Replace", "Touch"):
+        assert main(["ask", f"{verb} the file a.txt", "--tools", str(path), *option]) == 0
+        asked += [verb] * ("Nobody can approve the call." in capsys.readouterr().err)
+    assert asked == expected
 
 
 def test_an_approver_is_asked_about_writes_only(tool_file, capsys, monkeypatch):

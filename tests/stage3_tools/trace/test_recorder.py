@@ -219,10 +219,18 @@ async def test_a_tool_has_its_effect_and_its_need_for_approval(traced):
         Tool("a", execute=lambda arguments: "", effect="read"),
         Tool("b", execute=lambda arguments: "", needs_approval=True),
         Tool("c", execute=lambda arguments: "", needs_approval=lambda arguments: True),
+        Tool("d", execute=lambda arguments: ""),
+        Tool("e", execute=lambda arguments: "", needs_approval=False),
     ]
     run, _ = await traced([answer()], *tools)
     listed = [(each.name, each.effect, each.needs_approval) for each in run.tools]
-    assert listed == [("a", "read", False), ("b", "write", True), ("c", "write", "depends")]
+    assert listed == [
+        ("a", "read", False),
+        ("b", "write", True),
+        ("c", "write", "depends"),
+        ("d", "write", None),
+        ("e", "write", False),
+    ]
 
 
 async def test_before_send_changes_are_part_of_the_request(traced, new_recorder):

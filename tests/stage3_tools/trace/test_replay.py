@@ -119,36 +119,37 @@ LOOPS = {
         [call(), answer()],
         {"before_send": lambda messages, info: [*messages, Message.user(f"turn {info.turn}")]},
     ),
-    "edited arguments": (
-        [call(), answer()],
-        {"approve": lambda request: Edit({"n": 7}), "approve_all": True},
-    ),
+    "edited arguments": ([call(), answer()], {"approve": lambda request: Edit({"n": 7})}),
     "edited arguments that do not fit": (
         [call("typed", n=1), answer()],
-        {"approve": lambda request: Edit({"n": "x"}), "approve_all": True},
+        {"approve": lambda request: Edit({"n": "x"})},
     ),
-    "a rejection": (
-        [call(), answer()],
-        {"approve": lambda request: Reject("no"), "approve_all": True},
-    ),
-    "five rejections": (
-        [call()] * 5 + [answer()],
-        {"approve": lambda request: False, "approve_all": True},
-    ),
-    "always": (
-        [call(), call(), answer()],
-        {"approve": lambda request: Always(), "approve_all": True},
-    ),
-    "a deferred decision": ([call()], {"approve": lambda request: Later(), "approve_all": True}),
-    "an approver that raises": (
-        [call(), answer()],
-        {"approve": lambda request: _forbid(), "approve_all": True},
-    ),
+    "a rejection": ([call(), answer()], {"approve": lambda request: Reject("no")}),
+    "five rejections": ([call()] * 5 + [answer()], {"approve": lambda request: False}),
+    "always": ([call(), call(), answer()], {"approve": lambda request: Always()}),
+    "a deferred decision": ([call()], {"approve": lambda request: Later()}),
+    "an approver that raises": ([call(), answer()], {"approve": lambda request: _forbid()}),
     "a redacted result": (
         [call(), answer()],
         {"approve_result": lambda request: Redact("-", "why")},
     ),
     "a rejected result": ([call(), answer()], {"approve_result": lambda request: Reject("no")}),
+    "a redacted failure": (
+        [call(fail=True), answer()],
+        {"approve_result": lambda request: Redact("-", "why")},
+    ),
+    "a rejected failure": (
+        [call("g", fail=True), answer()],
+        {"approve_result": lambda request: Reject("no")},
+    ),
+    "a rejected read": (
+        [call("g"), answer()],
+        {"approve": lambda request: Reject("no"), "approve_all": True},
+    ),
+    "a read and an exempted write": (
+        [call("g"), call("exempt"), call(), answer()],
+        {"approve": lambda request: Reject("no")},
+    ),
     "a tool that needs approval": ([call("asks")], {}),
     "a tool whose arguments need approval": ([call("depends", n=9)], {}),
     "an abort": ([call("f")], {"abort": Abort()}),
@@ -170,6 +171,7 @@ def recorded(traced, counted):
             counted.tool(),
             counted.tool("g", "read"),
             counted.tool("asks", needs_approval=True),
+            counted.tool("exempt", needs_approval=False),
             counted.tool("depends", needs_approval=lambda arguments: arguments["n"] > 5),
             Tool("typed", "Takes a number.", NUMBER, counted.run),
             on_event=lambda event: abort and event.name == "tool_call" and abort.set(),
