@@ -96,7 +96,7 @@ class RunRecorder:
         self._tools_hash: str | None = None
         self._reply: dict[str, Any] | None = None  # waits for its decision
         self._replied: Message | None = None  # the newest reply
-        self._decided: tuple[ToolCall, ...] = ()  # the calls of the newest decision
+        self._decided: dict[str, ToolCall] = {}  # the calls of the newest decision, by id
         self._error: dict[str, Any] | None = None
         self._kinds: dict[type, Callable[[dict[str, Any]], None]] = {
             DecisionMade: self._on_decision,
@@ -251,7 +251,7 @@ class RunRecorder:
         if calls and not self._run.turns:  # the first reply of a chain
             self._find_new_tools()
             decision["tools"] = self._tools_hash
-        self._decided = calls
+        self._decided = {call.id: call for call in calls}
         self._write_reply(decision)
 
     def _on_feedback(self, event: dict[str, Any]) -> None:
@@ -274,7 +274,7 @@ class RunRecorder:
 
     def _on_call(self, event: dict[str, Any]) -> None:
         call = event["call"]
-        if call in self._decided:
+        if self._decided.get(call.id) == call:
             return
         line = self._line("call")  # of an earlier run
         line |= {"id": call.id, "name": call.name, "arguments": call.arguments}
