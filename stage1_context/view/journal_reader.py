@@ -270,7 +270,6 @@ def _newest_calls(messages: Sequence[Counted]) -> _UnansweredCalls | None:
         if message.role == "tool":
             results[message.tool_call_id] += 1
         else:
-            results.clear()
             behind = number
     return None
 

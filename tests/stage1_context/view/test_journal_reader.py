@@ -501,6 +501,34 @@ async def test_a_reader_always_shows_the_end_of_the_complete_journal(steps, summ
     }
 
 
+few_ids = st.sampled_from("abc")
+mixed_records = st.lists(
+    st.one_of(
+        st.just(user(0)),
+        st.lists(few_ids, min_size=1, max_size=4).map(lambda ids: calls(*ids)),
+        few_ids.map(result),
+        few_ids.map(result),
+    ),
+    max_size=16,
+)
+
+
+@given(mixed_records, mixed_records, st.booleans())
+async def test_results_that_arrive_later_follow_the_newest_call_that_they_answer(old, new, own):
+    """Ids are repeated, messages come between calls and results, and results have no call."""
+    store = MemoryStore({"s": old})
+    reader = JournalReader(store, "s", Letters(), page=1)
+    await reader.read_new()
+    while not reader.has_all:
+        await reader.read_back()
+    for number, record in enumerate(new, 1):
+        length = await store.append("s", record)
+        if own:
+            reader.on_append([record], length)
+        await reader.read_new()
+        check(reader, [*old, *new[:number]], True)
+
+
 # ---- cancelled or failed reads
 # --------------------------------------------------------------------------------
 
