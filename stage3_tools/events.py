@@ -103,7 +103,10 @@ class ToolProgressed(_Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ToolRetried(_Event):
-    """Attempt number `attempt` failed with `error`; a retry follows after a wait."""
+    """Attempt number `attempt` failed with `error`; a retry follows after a wait.
+
+    With `approve_result`, the error contains no text of the tool.
+    """
 
     name: ClassVar[Literal["tool_retry"]] = "tool_retry"
     call: ToolCall
