@@ -75,7 +75,10 @@ async def prepare(
             arguments = await _expanded_arguments(tool, call, settings.expand)
         else:
             arguments = parse_arguments(tool, call.arguments)
-        return await _approve(ReadyCall(call, tool, registry, arguments, note), settings)
+        ready = ReadyCall(call, tool, registry, arguments, note)
+        if settings.approve is None and not tool.needs_approval:
+            return ready
+        return await _approve(ready, settings)
     except ToolError as error:
         error = _with_call_details(error, registry, tool)
         return replace(failed(call, error, duration=time.perf_counter() - started), note=note)
