@@ -51,6 +51,7 @@ from stage0_gateway.events import ResponseEvent as ResponseEvent
 from stage0_gateway.events import RetryEvent as RetryEvent
 from stage0_gateway.events import WarningEvent as WarningEvent
 from stage0_gateway.gateway import Gateway as Gateway
+from stage0_gateway.http.known_secrets import KnownSecrets as KnownSecrets
 from stage0_gateway.http.redaction import redact as redact
 from stage0_gateway.http.response import Timeouts as Timeouts
 from stage0_gateway.messages import Message as Message
@@ -71,6 +72,8 @@ from stage0_gateway.parts import ProviderPart as ProviderPart
 from stage0_gateway.parts import TextPart as TextPart
 from stage0_gateway.parts import ThinkingPart as ThinkingPart
 from stage0_gateway.parts import ToolCall as ToolCall
+from stage0_gateway.recording.private_file import private_opener as private_opener
+from stage0_gateway.recording.private_file import write_private as write_private
 from stage0_gateway.recording.recorder import Recorder as Recorder
 from stage0_gateway.recording.replayer import Replayer as Replayer
 from stage0_gateway.recording.replayer import ReplayMiss as ReplayMiss

@@ -28,6 +28,7 @@ from stage0_gateway.events import (
 from stage0_gateway.http.client import MAX_REPLY_BYTES, HttpClient
 from stage0_gateway.http.encode import EncodedRequest, encode_request
 from stage0_gateway.http.endpoint import PROVIDERS, ModelEndpoint, resolve
+from stage0_gateway.http.known_secrets import register
 from stage0_gateway.http.receive import Complete, receive
 from stage0_gateway.http.redaction import Secret, redact_error
 from stage0_gateway.http.response import Timeouts
@@ -76,6 +77,7 @@ class Gateway:
 
     Raises:
         ConfigurationError: The model, the URL or an option is invalid, or a key is missing.
+        TypeError: The model, the URL or the key has the wrong type.
     """
 
     def __init__(
@@ -95,9 +97,12 @@ class Gateway:
         cache_prompt: bool = False,
         prices: Prices | None = None,
     ) -> None:
+        if not isinstance(model, str):
+            raise TypeError(f"model must be a text, not {type(model).__name__}.")
         self.model = model
         self._endpoints: list[ModelEndpoint] = []
-        self._keys, self._base_url = api_key, base_url = _secret(api_key), _secret(base_url)
+        self._keys = api_key = _secret("api_key", api_key)
+        self._base_url = base_url = _secret("base_url", base_url)
         if max_retries < 0:
             raise ConfigurationError(f"max_retries is {max_retries}; it must be at least 0.")
         if max_concurrency is not None and max_concurrency < 1:
@@ -128,6 +133,7 @@ class Gateway:
         self._on_event = on_event or _ignore_event
         self._prices = prices
         self._rejected_schema: Mapping[str, Any] | None = None  # the last one; not sent again
+        register(self)
 
     @classmethod
     def from_env(cls, model: str | None = None, **options: Any) -> "Gateway":
@@ -141,7 +147,7 @@ class Gateway:
             ConfigurationError: The settings are invalid.
         """
         for name in {"api_key", "base_url"} & options.keys():
-            options[name] = _secret(options[name])
+            options[name] = _secret(name, options[name])
         options["fallback_models"] = tuple(options.get("fallback_models", ()))
         return cls(**{**settings_from_env(model, options["fallback_models"]), **options})
 
@@ -159,7 +165,9 @@ class Gateway:
     @property
     def secrets(self) -> tuple[str, ...]:
         """The keys of this gateway, with a hidden repr, for programs that remove them from logs."""
-        return tuple(Secret(each) for one in self._endpoints for each in one.secrets)
+        keys = filter(None, self._keys.values()) if isinstance(self._keys, Mapping) else ()
+        used = (each for one in self._endpoints for each in one.secrets)
+        return tuple(dict.fromkeys(Secret(each) for each in (*used, *keys)))
 
     async def chat(
         self, messages: Iterable[Message | Mapping[str, Any]], **options: Unpack[ChatOptions]
@@ -339,10 +347,16 @@ def _rejects_schema(request: ChatRequest, error: GatewayError) -> bool:
     return is_rejection and request.schema_optional and request.response_schema is not None
 
 
-def _secret(value: Any) -> Any:
-    """Return a text, or a mapping to texts, with a hidden repr."""
-    if isinstance(value, Mapping):
-        return {name: Secret(text) for name, text in value.items()}
+def _secret(name: str, value: Any) -> Any:
+    """Return an option, a text or the mapping of keys, with a hidden repr.
+
+    Raises:
+        TypeError: The option has another type.
+    """
+    if isinstance(value, Mapping) and name == "api_key":
+        return {provider: _secret(f"api_key[{provider!r}]", key) for provider, key in value.items()}
+    if not isinstance(value, str | None):
+        raise TypeError(f"{name} must be a text or None, not {type(value).__name__}.")
     return value and Secret(value)
 
 

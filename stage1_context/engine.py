@@ -95,7 +95,7 @@ class ContextEngine:
             SessionExists: The session exists already.
             ValueError: The id is invalid.
         """
-        session_id = session_id or uuid4().hex
+        session_id = uuid4().hex if session_id is None else session_id
         first = [MessageRecord(Message.system(system_prompt))] if system_prompt else []
         with suppress(SessionExists) if exist_ok else nullcontext():
             await self.store.create(session_id, *first)

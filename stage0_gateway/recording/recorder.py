@@ -21,6 +21,7 @@ from stage0_gateway.recording.format import (
     write_request,
     write_response,
 )
+from stage0_gateway.recording.private_file import private_opener
 
 
 class Recorder(httpx.AsyncBaseTransport):
@@ -76,7 +77,7 @@ class Recorder(httpx.AsyncBaseTransport):
         if self._is_created:
             return
         try:
-            self._path.open("xb").close()
+            open(self._path, "xb", opener=private_opener).close()
         except OSError as error:
             text = f"{self._path} cannot be created ({error.strerror}). Record to another file."
             raise ConfigurationError(text) from error

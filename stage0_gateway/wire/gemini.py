@@ -39,7 +39,7 @@ reader = GeminiReader
 def path(model: str, *, stream: bool = False) -> str:
     """Return the path with the model and the method; a stream uses server-sent events."""
     method = "streamGenerateContent?alt=sse" if stream else "generateContent"
-    return f"/models/{quote(model)}:{method}"
+    return f"/models/{quote(model, safe='')}:{method}"
 
 
 def headers(api_key: str | None) -> dict[str, str]:

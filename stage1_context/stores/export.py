@@ -50,8 +50,9 @@ async def import_session(store: SessionStore, text: str, session_id: str | None 
         raise ValueError(
             f"The exported session has {len(records)} records, not {count}: a part is missing."
         )
-    await store.create(session_id or exported_id, *records)
-    return session_id or exported_id
+    session_id = exported_id if session_id is None else session_id
+    await store.create(session_id, *records)
+    return session_id
 
 
 def _header(line: str) -> tuple[str, int]:

@@ -4,12 +4,14 @@ The module knows the tables but not the records. The file's header identifies th
 version of the tables (`application_id`, `user_version`). `sqlite` uses it.
 """
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from stage0_gateway import private_opener
 from stage1_context.errors import StoreFailed
 
 VERSION = 2
@@ -52,6 +54,8 @@ def open_file(path: str, timeout: float) -> sqlite3.Connection:
         raise StoreFailed(
             f"The SQLite file {path!r} cannot be created: its folder {str(folder)!r} is missing."
         )
+    if path != ":memory:":
+        _create_private(path)
     # One thread at a time uses the connection, but not always the one that created it.
     database = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
     try:
@@ -69,6 +73,15 @@ def open_file(path: str, timeout: float) -> sqlite3.Connection:
         database.close()
         raise
     return database
+
+
+def _create_private(path: str) -> None:
+    """Create a missing file for its owner only; SQLite gives its other files the same mode.
+
+    An existing file is not opened, because closing it would end the locks of this process on it.
+    """
+    with suppress(OSError):  # it exists, or SQLite reports the problem
+        open(os.path.realpath(path), "xb", opener=private_opener).close()
 
 
 def _has_tables(database: sqlite3.Connection, path: str) -> bool:

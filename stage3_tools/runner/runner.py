@@ -262,5 +262,5 @@ def _with_conversation(params: RunnerParams, current: RunnerParams) -> RunnerPar
     """Parameters without messages or session keep the current ones."""
     if not isinstance(params, RunnerParams) or params.messages:
         return params
-    session_id = params.session_id or current.session_id
+    session_id = current.session_id if params.session_id is None else params.session_id
     return replace(params, messages=current.messages, session_id=session_id)

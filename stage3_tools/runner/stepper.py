@@ -53,11 +53,11 @@ class TurnStepper:
         on_reply: Callable[[ChatResponse], object],
     ) -> None:
         engine, session_id = deps.context_engine, params.session_id
-        if session_id:
+        if session_id is not None:
             transcript = engine.transcript(session_id)
         else:
             transcript = engine.transcript_of(params.conversation)
-        self.edits = Edits(params, None if session_id else self._stored_messages)
+        self.edits = Edits(params, self._stored_messages if session_id is None else None)
         self.count = 0
         self.newest_reply: ChatResponse | None = None
         self._run = RunState(deps, transcript, with_listener(params), max_requests=max_iterations)
