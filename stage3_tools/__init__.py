@@ -114,7 +114,7 @@ from stage3_tools.tool import tool as tool
 from stage3_tools.turn import run_turn as run_turn
 
 if TYPE_CHECKING:
-    from stage3_tools.trace.reader import RunFileError as RunFileError
+    from stage3_tools.trace.problem import RunFileError as RunFileError
     from stage3_tools.trace.reader import read_run as read_run
     from stage3_tools.trace.reader import read_runs as read_runs
     from stage3_tools.trace.run_file import RunFile as RunFile

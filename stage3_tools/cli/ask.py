@@ -35,14 +35,13 @@ def run(options: argparse.Namespace, terminal: Terminal) -> int:
 
 async def _answer(question: str, options: argparse.Namespace, terminal: Terminal) -> ToolLoopResult:
     live = LiveOutput(terminal, is_native=options.native)
+    settings = loop_options(options, terminal)
     async with Gateway.from_env(options.model) as gateway, ContextEngine() as engine:
         stream = None if terminal.as_json else gateway.stream
         tools = load_tools(options.tools)
         deps = ToolLoopDeps(gateway.chat, engine, tool_registry=tools, stream=stream)
         session_id = await engine.create_session()
-        result = await run_tool_loop(
-            deps, session_id, question, on_event=live.on_event, **loop_options(options, terminal)
-        )
+        result = await run_tool_loop(deps, session_id, question, on_event=live.on_event, **settings)
     if result.reply is not None and not terminal.as_json:
         live.finish(result.reply)
     return result
@@ -54,8 +53,22 @@ def loop_options(options: argparse.Namespace, terminal: Terminal) -> Any:
         "dialect": NativeDialect() if options.native else PromptDialect(),
         "approve": approver(terminal),
         "approve_all": options.approve,
-        "trace": RunFile(options.trace) if options.trace else None,
+        "trace": open_trace(options),
     }
+
+
+def open_trace(options: argparse.Namespace) -> RunFile | None:
+    """Return the run file of a command with `--trace`; open it before the first question.
+
+    Raises:
+        RunFileError: The file is not a run file.
+        OSError: The file cannot be opened.
+    """
+    if options.trace is None:
+        return None
+    file = RunFile(options.trace)
+    file.open()
+    return file
 
 
 def as_json(result: ToolLoopResult) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def sessions_file() -> Path:
 def open_engine() -> ContextEngine:
     """Return an engine with the stored conversations."""
     path = sessions_file()
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return ContextEngine(store=SqliteStore(path))
 
 
@@ -85,6 +85,7 @@ class Chat:
         self._tools = tools
         self._options = options
         self._terminal = terminal
+        self._loop_options = loop_options(options, terminal)
         self._engine = open_engine()
         self._gateway = Gateway.from_env(options.model)
         self._session = ""
@@ -125,9 +126,8 @@ class Chat:
             tool_registry=self._tools,
             stream=self._gateway.stream,
         )
-        options = loop_options(self._options, self._terminal)
         result = await run_tool_loop(
-            deps, self._session, question, on_event=live.on_event, **options
+            deps, self._session, question, on_event=live.on_event, **self._loop_options
         )
         if result.reply is not None:
             live.finish(result.reply)

@@ -3,6 +3,7 @@
 import argparse
 import json
 
+from stage0_gateway import write_private
 from stage3_tools.cli.terminal import Terminal
 from stage3_tools.trace.export.atif import to_atif
 from stage3_tools.trace.export.otel import to_otel
@@ -17,6 +18,6 @@ def run(options: argparse.Namespace, terminal: Terminal) -> int:
     if options.output is None:
         terminal.json(value)
     else:
-        options.output.write_text(json.dumps(value, indent=2), encoding="utf-8")
+        write_private(options.output, json.dumps(value, indent=2))
         terminal.note(f"Wrote {options.output}.")
     return 0

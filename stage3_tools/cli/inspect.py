@@ -27,8 +27,11 @@ def run(options: argparse.Namespace, terminal: Terminal) -> int:
 def _serve(options: argparse.Namespace, terminal: Terminal) -> int:
     try:
         server = make_server(options.file, options.port)
-    except OSError as error:
-        terminal.error(f"Cannot listen on port {options.port}: {error}. Try another --port, or 0.")
+    except (OSError, OverflowError) as error:
+        problem = str(error).rstrip(".")
+        terminal.error(
+            f"Cannot listen on port {options.port}: {problem}. Try another --port, or 0."
+        )
         return 2
     with server:
         print(f"The run is at http://127.0.0.1:{server.server_address[1]}/. Ctrl-C stops.")

@@ -4,7 +4,7 @@ import argparse
 import asyncio
 from dataclasses import asdict
 
-from stage0_gateway import Gateway
+from stage0_gateway import Gateway, write_private
 from stage3_tools.cli.ask import as_json
 from stage3_tools.cli.live import approver
 from stage3_tools.cli.terminal import Terminal, counted
@@ -62,6 +62,10 @@ def _fork(options: argparse.Namespace, terminal: Terminal) -> int:
 
     async def continue_run() -> ToolLoopResult:
         async with Gateway.from_env(options.model or source.model) as gateway:
+            origin = options.file if source.model else "the environment"
+            terminal.note(
+                f"Asking {gateway.model}, named by {'--model' if options.model else origin}."
+            )
             return await fork_run(source, gateway.chat, fork, options.file, target)
 
     result = asyncio.run(continue_run())
@@ -79,7 +83,7 @@ def diff(options: argparse.Namespace, terminal: Terminal) -> int:
     found = [(turn, part) for turn in turns for part in turn.parts if not part.is_equal]
     if options.output is not None:
         page = render_comparison(turns, options.first.name, options.second.name)
-        options.output.write_text(page, encoding="utf-8")
+        write_private(options.output, page)
         terminal.note(f"Wrote {options.output}.")
     if terminal.as_json:
         terminal.json(

@@ -20,7 +20,8 @@ def run(options: argparse.Namespace, terminal: Terminal) -> int:
         return 2
     except (OSError, OverflowError) as error:
         address = f"{options.host}:{options.port}"
-        terminal.error(f"Cannot listen on {address}: {error}. Try another --port, or 0.")
+        problem = str(error).rstrip(".")
+        terminal.error(f"Cannot listen on {address}: {problem}. Try another --port, or 0.")
         return 2
     # Shells ignore Ctrl-C for programs in the background; SIGTERM stops the server as well.
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -29,7 +29,7 @@ class Terminal:
         else:
             from rich.markdown import Markdown
 
-            self._console.print(Markdown(printable(text)))
+            self._console.print(Markdown(printable(text), hyperlinks=False))
 
     def piece(self, text: str) -> None:
         """Print a piece of a reply, without a line break."""

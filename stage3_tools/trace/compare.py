@@ -4,7 +4,6 @@ A fork is compared with its parent from the turn of the fork. Times, ids of requ
 counts are not compared. Pure; the command and the page use it.
 """
 
-import difflib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 
 from stage0_gateway import Message
 from stage3_tools.result import plain_data
+from stage3_tools.trace.matching import Chunk, chunks
 from stage3_tools.trace.values import Run, RunTurn
 
 
@@ -36,10 +36,20 @@ class ComparedPart:
         return self.first == self.second
 
     def lines(self) -> Iterator[str]:
-        """The differences as lines with " ", "-" or "+" in front."""
-        before, after = self.first.splitlines(), self.second.splitlines()
-        found = difflib.unified_diff(before, after, lineterm="", n=1)
-        return (line for line in found if not line.startswith(("---", "+++", "@@")))
+        """The differences, and a line before and after each, with " ", "-" or "+" in front."""
+        for number, chunk in enumerate(found := list(self.chunks())):
+            if not chunk.is_equal:
+                yield from (f"-{line}" for line in chunk.left)
+                yield from (f"+{line}" for line in chunk.right)
+                continue
+            if number > 0:
+                yield f" {chunk.left[0]}"
+            if number + 1 < len(found) and (number == 0 or len(chunk.left) > 1):
+                yield f" {chunk.left[-1]}"
+
+    def chunks(self) -> Iterator[Chunk]:
+        """All lines of both texts, as equal and different chunks."""
+        return chunks(self.first.splitlines(), self.second.splitlines())
 
 
 @dataclass(frozen=True, slots=True)

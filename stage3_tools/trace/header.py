@@ -14,6 +14,7 @@ from typing import Any
 
 from stage3_tools.options import RunLimits, ToolLoopOptions
 from stage3_tools.run.state import RunState
+from stage3_tools.trace.rules import RULES_VERSION
 from stage3_tools.trace.values import RunParent
 
 FORMAT_VERSION = 1
@@ -29,7 +30,8 @@ _OPTIONS = [
 
 def header(run: RunState, gateway: object, parent: RunParent | None) -> dict[str, Any]:
     """Return the fields of the first line of a run."""
-    options, written = run.options, {}
+    options, written = run.options, dict[str, Any]()
+    model = getattr(gateway, "model", None)
     for name in _OPTIONS:
         if (value := getattr(options, name)) is not None:
             written[name] = _plain(value)
@@ -37,9 +39,10 @@ def header(run: RunState, gateway: object, parent: RunParent | None) -> dict[str
         written["output_type"] = run.deps.output_controller.compile(options.output_type).schema
     fields: dict[str, Any] = {
         "version": FORMAT_VERSION,
+        "rules": RULES_VERSION,
         "time": time(),
         "entry": _ENTRIES.get(type(options).__name__, "loop"),
-        "model": options.model or getattr(gateway, "model", None),
+        "model": options.model or (model if isinstance(model, str) else None),
         "session_id": run.transcript.session_id,
         "dialect": described_dialect(run.dialect),
         "options": written,

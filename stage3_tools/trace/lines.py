@@ -6,41 +6,52 @@ no JSON form is replaced by the name of its type: tracing never ends a run. Used
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic_core import to_json, to_jsonable_python
 
-from stage0_gateway import redact
+from stage0_gateway import KnownSecrets, redact
 from stage3_tools.result import plain_data
 
-_SHORTEST = 8
+_SHORTEST_KEY = 8
 """Keys of local servers are words such as "none", which may occur in any message."""
 
 _PREFIX = 8
 _UNCHANGED = re.compile(r"[\w.~-]+", re.ASCII)
 """Characters that JSON, URLs and HTML leave as they are."""
 
-Encode = Callable[[Any], bytes]
 
+class Encoder:
+    """Encodes values as JSON in UTF-8, without secrets.
 
-def encoder(secrets: Iterable[str]) -> Encode:
-    """Return a function that encodes a value as JSON in UTF-8, without these secrets."""
-    hidden = tuple(dict.fromkeys(secret for secret in secrets if len(secret) >= _SHORTEST))
-    beginnings = tuple(secret[:_PREFIX].encode(errors="replace") for secret in hidden)
-    may_be_escaped = not all(map(_UNCHANGED.fullmatch, hidden))
+    Args:
+        hide: Texts to hide.
+        known: The secrets of gateways. Further ones may be added at any time.
+    """
 
-    def encode(value: Any) -> bytes:
+    def __init__(self, hide: Iterable[str], known: KnownSecrets) -> None:
+        self._hide, self._known = tuple(hide), known
+        self._use(known.texts)
+
+    def _use(self, texts: tuple[str, ...]) -> None:
+        keys = [key for key in texts if len(key) >= _SHORTEST_KEY]
+        self._texts = texts
+        self._hidden = tuple(dict.fromkeys((*self._hide, *keys)))
+        self._beginnings = [each[:_PREFIX].encode(errors="replace") for each in self._hidden]
+        self._may_be_escaped = not all(map(_UNCHANGED.fullmatch, self._hidden))
+
+    def __call__(self, value: Any) -> bytes:
+        """Return the JSON of a value."""
+        if self._known.texts is not self._texts:
+            self._use(self._known.texts)
         try:
             text = to_json(value, inf_nan_mode="strings", bytes_mode="base64", fallback=_type_name)
         except (ValueError, RecursionError):
             text = _unusual(value)
-        for beginning in beginnings:
-            if beginning in text or may_be_escaped:
-                return _unusual(_redacted(json.loads(text), hidden))
+        if self._may_be_escaped or any(each in text for each in self._beginnings):
+            return _unusual(_redacted(json.loads(text), self._hidden))
         return text
-
-    return encode
 
 
 def _unusual(value: Any) -> bytes:

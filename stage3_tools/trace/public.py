@@ -5,7 +5,7 @@
 
 MODULES = {
     "RunFile": "run_file",
-    "RunFileError": "reader",
+    "RunFileError": "problem",
     "read_run": "reader",
     "read_runs": "reader",
     "Candidate": "values",

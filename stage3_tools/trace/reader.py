@@ -5,7 +5,6 @@ and changed lines raise an error with the number of the line. The checksum of a 
 earlier lines of its run, and the hash of a message covers its content.
 """
 
-import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -17,9 +16,11 @@ from zlib import crc32
 
 from stage0_gateway import Message, ToolCall, Usage
 from stage2_output import Issue, Repair
-from stage3_tools.trace.difference import rebuild
+from stage3_tools.trace.difference import Part, rebuild
 from stage3_tools.trace.header import FORMAT_VERSION
 from stage3_tools.trace.interpretation import interpretation, reads_text
+from stage3_tools.trace.problem import RunFileError
+from stage3_tools.trace.validation import parse_line, validate_line
 from stage3_tools.trace.values import (
     REPLY_FIELDS,
     Candidate,
@@ -45,6 +46,7 @@ V = TypeVar("V")
 
 _RUN_FIELDS = (
     "version",
+    "rules",
     "time",
     "entry",
     "model",
@@ -53,19 +55,10 @@ _RUN_FIELDS = (
     "options",
     "packages",
 )
+_MAX_LISTED = 20_000_000
+"""The maximum number of messages in all requests of a file, as of 4,000 turns without a window."""
+
 _CONTENT = re.compile(rb'\{"type":"\w+","hash":"\w+","\w+":(.*)\}', re.DOTALL)
-
-
-class RunFileError(ValueError):
-    """A file is not a run file, or a line of it was damaged or changed.
-
-    Attributes:
-        line: The number of the line, starting at 1.
-    """
-
-    def __init__(self, path: Path, line: int, problem: str) -> None:
-        super().__init__(f"{path}, line {line}: {problem}")
-        self.line = line
 
 
 def read_run(path: str | os.PathLike[str], run_id: str | None = None) -> Run:
@@ -150,6 +143,7 @@ class _Reader:
         self.path = path
         self.runs: dict[str, _Run] = {}
         self._number = 0
+        self._listed = 0  # messages in all requests
         self._content = b""  # lines that the checksum of the next line covers, too
         self._messages: dict[str, Message] = {}
         self._tools: dict[str, tuple[RunTool, ...]] = {}
@@ -162,15 +156,21 @@ class _Reader:
         """
         self._number += 1
         try:
-            fields = json.loads(line)
+            fields = parse_line(line)
+            if fields["type"] == "run" and fields.get("version") != FORMAT_VERSION:
+                supported = f"{fields.get('version')!r:.20}; {FORMAT_VERSION} is supported"
+                self._fail(f"the format has version {supported}.")
+            validate_line(fields)
             if fields["type"] in ("message", "tools"):
                 self._read_content(line, fields)
             else:
                 self._read_record(line, fields)
         except RunFileError:
             raise
-        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-            self._fail(f"it is damaged ({type(error).__name__}: {error}).")
+        except KeyError as error:
+            self._fail(f"it is damaged: The file does not contain {error}, to which it refers.")
+        except (ValueError, TypeError) as error:
+            self._fail(f"it is damaged: {error}")
 
     def _read_content(self, line: bytes, fields: Mapping[str, Any]) -> None:
         """Read a message or a list of tools, and verify its hash."""
@@ -187,9 +187,6 @@ class _Reader:
     def _read_record(self, line: bytes, fields: Mapping[str, Any]) -> None:
         """Read a line of a run, and verify its checksum."""
         if fields["type"] == "run":
-            if fields["version"] != FORMAT_VERSION:
-                supported = f"{fields['version']}; {FORMAT_VERSION} is supported"
-                self._fail(f"the format has version {supported}.")
             self.runs[fields["run"]] = _Run(_header(fields))
         elif fields["run"] not in self.runs:
             self._fail("the header of its run is missing.")
@@ -203,13 +200,15 @@ class _Reader:
             read(self, run, fields)
 
     def _fail(self, problem: str) -> NoReturn:
-        raise RunFileError(self.path, self._number, problem)
+        raise RunFileError(self.path, problem, self._number)
 
     # ---- the lines of a run
 
     def _request(self, run: _Run, fields: Mapping[str, Any]) -> None:
-        hashes, added, removed = rebuild(run.sent, fields["messages"])
-        run.stored = rebuild(run.stored, fields["stored"])[0] if "stored" in fields else hashes
+        hashes, added, removed = self._rebuild(run.sent, fields["messages"])
+        run.stored = (
+            self._rebuild(run.stored, fields["stored"])[0] if "stored" in fields else hashes
+        )
         self._find_tools(run, fields)
         run.dialect = fields.get("dialect", run.dialect)
         if "options" in fields:
@@ -234,6 +233,16 @@ class _Reader:
         run.sent = hashes
         run.change_turn(fields["turn"], request=request)
 
+    def _rebuild(
+        self, before: list[str], parts: list[Part]
+    ) -> tuple[list[str], tuple[int, ...], tuple[int, ...]]:
+        """Rebuild a list of messages. Repeated slices could double it with each line."""
+        sizes = (1 if isinstance(part, str) else max(0, part[1] - part[0]) for part in parts)
+        self._listed += sum(sizes)
+        if self._listed > _MAX_LISTED:
+            raise ValueError(f"The requests up to here list more than {_MAX_LISTED:,} messages.")
+        return rebuild(before, parts)
+
     def _find_tools(self, run: _Run, fields: Mapping[str, Any]) -> None:
         if "tools" in fields:
             run.tools = self._tools[fields["tools"]]
@@ -242,7 +251,7 @@ class _Reader:
         reply = None
         if "duration" in fields:
             reply = RunReply(
-                **_present(fields, "at", "duration", *REPLY_FIELDS),
+                **_present(fields, "at", "duration", "cost", *REPLY_FIELDS),
                 message=_optional(self._messages.__getitem__, fields.get("message")),
                 usage=_optional(_usage, fields.get("usage")),
                 attempts=tuple(fields.get("attempts", ())),
@@ -269,7 +278,7 @@ class _Reader:
             issues=tuple(Issue(**each) for each in written.get("issues", ())),
             repairs=repairs,
             candidates=candidates,
-            selection=candidates[found["selection"]] if "selection" in found else None,
+            selection=_selected(candidates, found.get("selection")),
             unreadable=tuple(Unreadable(*each) for each in found.get("unreadable", ())),
         )
         self._find_tools(run, written)
@@ -337,6 +346,14 @@ def _header(fields: Mapping[str, Any]) -> Run:
 
 def _present(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: fields[name] for name in names if name in fields}
+
+
+def _selected(candidates: tuple[Candidate, ...], index: int | None) -> Candidate | None:
+    if index is None:
+        return None
+    if index >= len(candidates):
+        raise ValueError(f"It has no candidate {index}.")
+    return candidates[index]
 
 
 def _optional(make: Callable[[Any], V], value: Any) -> V | None:

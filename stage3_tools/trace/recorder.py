@@ -14,6 +14,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from hashlib import blake2b
+from math import isfinite
 from operator import is_
 from time import perf_counter
 from typing import Any, TypeVar
@@ -22,6 +23,8 @@ from zlib import crc32
 
 from stage0_gateway import (
     ChatResponse,
+    Gateway,
+    KnownSecrets,
     Message,
     MessageStream,
     ToolCall,
@@ -52,7 +55,7 @@ from stage3_tools.trace.difference import difference
 from stage3_tools.trace.dropped import DroppedMessages
 from stage3_tools.trace.header import described_dialect, header
 from stage3_tools.trace.interpretation import interpretation, is_plain, reads_text
-from stage3_tools.trace.lines import encoder
+from stage3_tools.trace.lines import Encoder
 from stage3_tools.trace.values import REPLY_FIELDS, RunParent
 
 T = TypeVar("T")
@@ -68,7 +71,7 @@ class RunRecorder:
         run: The run.
         write: Appends lines to the file.
         hashes: The hashes of the messages and tools that the file contains; new ones are added.
-        secrets: Texts to hide, besides the keys of the gateway.
+        hide: Texts to hide, besides the keys of the gateway.
         parent: The run from which this one was forked.
     """
 
@@ -77,12 +80,12 @@ class RunRecorder:
         run: RunState,
         write: Callable[[bytes], None],
         hashes: set[str],
-        secrets: Iterable[str] = (),
+        hide: Iterable[str] = (),
         parent: RunParent | None = None,
     ) -> None:
         self._run, self._append, self._hashes, self._parent = run, write, hashes, parent
         self._gateway = getattr(run.deps.stream or run.deps.chat, "__self__", None)
-        self._encode = encoder((*secrets, *getattr(self._gateway, "secrets", ())))
+        self._encode = Encoder(hide, _known_secrets(run.deps))
         self._id = uuid4().hex[:8]
         self._started = 0.0  # 0 before the header
         self._check = 0
@@ -205,9 +208,10 @@ class RunRecorder:
         """Keep a reply until its decision is known; both are one line."""
         self._reply = line = self._line("reply")
         line["duration"] = _since(began)
-        for name in REPLY_FIELDS:
+        for name in REPLY_FIELDS:  # a function of the program may return values of other types
             if (value := getattr(response, name)) is not None:
-                line[name] = value
+                line[name] = str(value)
+        line |= _cost(response.cost)
         if response.usage is not None:
             line["usage"] = _counts(response.usage)
         if attempts := response.attempts:
@@ -329,8 +333,8 @@ class RunRecorder:
     def _totals(self) -> dict[str, Any]:
         run = self._run
         totals: dict[str, Any] = {"usage": _counts(run.usage), "tool_rounds": run.tool_rounds}
-        optional = {"cost": run.cost, "error": self._error}
-        return totals | {name: value for name, value in optional.items() if value is not None}
+        error = {} if self._error is None else {"error": self._error}
+        return totals | _cost(run.cost) | error
 
     # ---- values that are written once
 
@@ -391,6 +395,14 @@ class RunRecorder:
         self._append(b'%b,"check":%d}\n' % (text[:-1], self._check))
 
 
+def _known_secrets(deps: ToolLoopDeps) -> KnownSecrets:
+    """The secrets of the gateways of a run, or of all gateways if one of them is unknown."""
+    senders = [send for send in (deps.chat, deps.stream) if send is not None]
+    owners = [getattr(send, "__self__", None) for send in senders]
+    gateways = [owner for owner in owners if isinstance(owner, Gateway)]
+    return KnownSecrets(gateways if owners and len(gateways) == len(owners) else None)
+
+
 class _Traced:
     """A function of a gateway that is recorded; the run still recognizes the gateway."""
 
@@ -447,7 +459,7 @@ def _status(error: BaseException) -> str:
 def _error(error: BaseException) -> dict[str, Any]:
     fields = {"type": type(error).__name__, "message": exception_text(error)}
     status = getattr(error, "status", None)
-    return fields if status is None else {**fields, "status": status}
+    return {**fields, "status": status} if isinstance(status, int) else fields
 
 
 def _counts(usage: Usage) -> dict[str, int | None]:
@@ -458,7 +470,12 @@ def _counts(usage: Usage) -> dict[str, int | None]:
         "reasoning_tokens": usage.reasoning_tokens,
         "cache_write_tokens": usage.cache_write_tokens,
     }
-    return {name: count for name, count in counts.items() if count is not None}
+    return {name: count for name, count in counts.items() if isinstance(count, int)}
+
+
+def _cost(dollars: object) -> dict[str, float]:
+    is_known = isinstance(dollars, float | int) and isfinite(dollars) and dollars >= 0
+    return {"cost": dollars} if is_known else {}  # type: ignore[dict-item]  # a number
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
@@ -490,7 +507,7 @@ def _verdict(request: ApprovalRequest, verdict: Verdict | bool, duration: float)
     if request.result is not None:
         fields["about"] = "result"
     if isinstance(verdict, Reject | Redact) and verdict.reason:
-        fields["reason"] = verdict.reason
+        fields["reason"] = str(verdict.reason)
     if isinstance(verdict, Edit):
         fields["arguments"] = plain_data(dict(verdict.arguments))
     return fields

@@ -38,6 +38,7 @@ from stage3_tools.run.state import RunState, Turn
 from stage3_tools.run.stop_policy import Ending, StopPolicy
 from stage3_tools.tool import Tool
 from stage3_tools.trace.header import DIALECT_SETTINGS
+from stage3_tools.trace.rules import changed_since, rules_behind
 from stage3_tools.trace.values import (
     Run,
     RunCall,
@@ -70,6 +71,8 @@ class Difference:
         place: What differs, such as "message 3".
         recorded: The recorded value.
         replayed: The value of the replay.
+        rules: The rules behind the difference, as sentences. Empty if the file follows the current
+            rules; all rules that changed since the file was written if the difference shows none.
     """
 
     turn: int
@@ -77,10 +80,15 @@ class Difference:
     place: str
     recorded: Any
     replayed: Any
+    rules: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         where = f"Turn {self.turn}, {self.part}" if self.turn else "The ending"
-        return f"{where}, {self.place}: recorded {self.recorded!r}, replayed {self.replayed!r}"
+        text = f"{where}, {self.place}: recorded {self.recorded!r}, replayed {self.replayed!r}"
+        if not self.rules:
+            return text
+        rules = "rule" if len(self.rules) == 1 else "rules"
+        return f"{text}. The file follows older rules. Changed {rules}: {' '.join(self.rules)}"
 
 
 class _NoReply(Exception):
@@ -175,24 +183,31 @@ class _Replay:
 
     # ---- comparisons
 
-    def _differs(self, part: str, place: str, recorded: Any, replayed: Any) -> None:
+    def _differs(
+        self, part: str, place: str, recorded: Any, replayed: Any, **signs: Iterable[Any]
+    ) -> None:
         number = 0 if part == "end" else self.turn.number
-        self.differences.append(Difference(number, part, place, recorded, replayed))
+        rules = rules_behind(changed_since(self.run.rules), **signs)
+        sentences = tuple(rule.sentence for rule in rules)
+        self.differences.append(Difference(number, part, place, recorded, replayed, sentences))
 
-    def compare(self, part: str, place: str, recorded: Any, replayed: Any) -> None:
-        """Report two values if they differ."""
+    def compare(
+        self, part: str, place: str, recorded: Any, replayed: Any, **signs: Iterable[Any]
+    ) -> None:
+        """Report two values if they differ; `signs` are keywords of `rules_behind`."""
         if recorded != replayed:
-            self._differs(part, place, recorded, replayed)
+            self._differs(part, place, recorded, replayed, **signs)
 
     async def chat(self, messages: Iterable[Message], **keywords: Any) -> ChatResponse:
         """Compare a request with the recorded one, and return the recorded reply."""
         recorded = self.turn.request
         assert recorded is not None
-        sent = [message.to_dict() for message in messages]
-        expected = [message.to_dict() for message in recorded.messages]
-        self.compare("request", "number of messages", len(expected), len(sent))
+        sent, expected = list(messages), recorded.messages
+        texts = [message.text for message in (*expected, *sent)]
+        self.compare("request", "number of messages", len(expected), len(sent), texts=texts)
         for number, (one, other) in enumerate(zip(expected, sent, strict=False), 1):
-            self.compare("request", f"message {number}", one, other)
+            place, texts = f"message {number}", [one.text, other.text]
+            self.compare("request", place, one.to_dict(), other.to_dict(), texts=texts)
         for name in sorted({*recorded.options, *keywords}):
             before, now = recorded.options.get(name), keywords.get(name)
             self.compare("request", name, _plain(before), _plain(now))
@@ -209,9 +224,10 @@ class _Replay:
         calls = event.calls if isinstance(event, DecisionMade) else ()
         reply = event.reply if isinstance(event, DecisionMade) else None
         feedback = event.feedback if isinstance(event, FeedbackGiven) else None
-        self.compare("decision", "calls", list(recorded.calls), list(calls))
-        self.compare("decision", "reply", recorded.reply, reply)
-        self.compare("decision", "feedback", recorded.feedback, feedback)
+        issues = event.issues if isinstance(event, FeedbackGiven) else ()
+        self.compare("decision", "calls", list(recorded.calls), list(calls), issues=issues)
+        self.compare("decision", "reply", recorded.reply, reply, issues=issues)
+        self.compare("decision", "feedback", recorded.feedback, feedback, issues=issues)
 
     def compare_result(self, result: ToolResult, message: Message) -> Message:
         """Compare a result that no tool gave; return the recorded message of a result."""

@@ -17,38 +17,45 @@ from io import FileIO
 from pathlib import Path
 
 from stage3_tools.run.state import RunState
+from stage3_tools.trace.opening import open_run_file
 from stage3_tools.trace.recorder import RunRecorder
 from stage3_tools.trace.values import RunParent
 
-_CHUNK = 65_536
+_SHORTEST = 4
 
 
 class RunFile:
     """Writes runs to a file. Runs may use it one after the other, or at the same time.
 
-    The file contains all messages, arguments and results. The keys of the gateway are hidden.
+    The file contains all messages, arguments and results. A new one can be read by its owner only.
+    The keys of the gateway are hidden. If `chat` is a function of the program, the keys of all
+    gateways are.
 
     Args:
-        path: The file. Runs are appended to an existing one.
-        secrets: Further texts to hide.
+        path: The file. Runs are appended to an existing run file; any other file is refused.
+        hide: Further texts to hide, of at least four characters.
         parent: The run and the turn from which the runs of this file were forked.
 
     Attributes:
         path: The file.
         error: The error that ended the tracing, or None.
+
+    Raises:
+        ValueError: A text to hide is shorter than four characters.
+        TypeError: A text to hide is not a text.
     """
 
     def __init__(
         self,
         path: str | os.PathLike[str],
+        hide: str | Iterable[str] = (),
         *,
-        secrets: Iterable[str] = (),
         parent: RunParent | None = None,
     ) -> None:
         self.path = Path(path)
         self.error: OSError | None = None
         self._parent = parent
-        self._secrets = (secrets,) if isinstance(secrets, str) else tuple(secrets)
+        self._hidden = _hidden_texts(hide)
         self._hashes: set[str] = set()
         self._file: FileIO | None = None
 
@@ -56,10 +63,11 @@ class RunFile:
         """Follow a run; called by the run itself.
 
         Raises:
+            RunFileError: The file exists and is not a run file. It was not changed.
             OSError: The file cannot be opened.
         """
-        self._open()
-        recorder = RunRecorder(run, self._write, self._hashes, self._secrets, self._parent)
+        self.open()
+        recorder = RunRecorder(run, self._write, self._hashes, self._hidden, self._parent)
         run.deps, run.options = recorder.wrap_deps(run.deps), recorder.wrap_options(run.options)
         return recorder
 
@@ -68,7 +76,7 @@ class RunFile:
         if self.error is not None:
             return
         try:
-            written = (self._file or self._open()).write(line)
+            written = (self._file or self.open()).write(line)
             if written != len(line):
                 raise OSError(f"Only {written} of {len(line)} bytes were written.")
         except OSError as error:
@@ -81,27 +89,27 @@ class RunFile:
             self._file.close()
             self._file = None
 
-    def _open(self) -> FileIO:
+    def open(self) -> FileIO:
+        """Open or create the file; the first run does this.
+
+        Raises:
+            RunFileError: The file exists and is not a run file. It was not changed.
+            OSError: The file cannot be opened.
+        """
         if self._file is None:
-            self._file = FileIO(self.path, "a+")
+            self._file = open_run_file(self.path)
             weakref.finalize(self, self._file.close)
-            _remove_incomplete_line(self._file)
         return self._file
 
     def __repr__(self) -> str:
         return f"RunFile({str(self.path)!r})"
 
 
-def _remove_incomplete_line(file: FileIO) -> None:
-    """Remove what a killed program left behind the last complete line."""
-    end = size = file.seek(0, os.SEEK_END)
-    while end > 0:
-        start = max(0, end - _CHUNK)
-        file.seek(start)
-        newline = file.read(end - start).rfind(b"\n")
-        if newline >= 0:
-            end = start + newline + 1
-            break
-        end = start
-    if end < size:
-        file.truncate(end)
+def _hidden_texts(hide: str | Iterable[str]) -> tuple[str, ...]:
+    texts = (hide,) if isinstance(hide, str) else tuple(hide)
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(f"hide contains texts, not {type(text).__name__}.")
+        if 0 < len(text) < _SHORTEST:
+            raise ValueError(f"A text of fewer than {_SHORTEST} characters cannot be hidden.")
+    return tuple(filter(None, texts))

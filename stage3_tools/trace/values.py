@@ -14,13 +14,12 @@ from stage2_output import Issue, Repair
 REPLY_FIELDS = (
     "finish_reason",
     "raw_finish_reason",
-    "cost",
     "model",
     "request_id",
     "refusal",
     "block_reason",
 )
-"""The fields of a `ChatResponse` that a run file contains under the same name."""
+"""The texts of a `ChatResponse` that a run file contains under the same name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,6 +385,7 @@ class Run:
     Attributes:
         id: The id of the run.
         version: The version of the format.
+        rules: The version of the rules by which replies were read.
         time: The start, in seconds since the epoch.
         entry: "loop", "runner" or "chain".
         model: The "provider:name" of the gateway, or None.
@@ -407,6 +407,7 @@ class Run:
     dialect: Mapping[str, Any]
     options: Mapping[str, Any]
     packages: Mapping[str, str]
+    rules: int = 1
     parent: RunParent | None = None
     turns: tuple[RunTurn, ...] = field(default=(), repr=False)
     end: RunEnd | None = None

@@ -1,6 +1,5 @@
 """Two runs side by side as one HTML page, without a script."""
 
-import difflib
 from collections.abc import Iterable, Iterator
 from html import escape
 from importlib.resources import files
@@ -63,16 +62,15 @@ def _turn(turn: ComparedTurn, first: str, second: str) -> Iterator[str]:
 
 def _marked(part: ComparedPart) -> tuple[list[str], list[str]]:
     """The lines of both sides; lines that differ are marked."""
-    left, right = part.first.splitlines(), part.second.splitlines()
     sides: tuple[list[str], list[str]] = ([], [])
-    matcher = difflib.SequenceMatcher(None, left, right, autojunk=False)
-    for kind, start, end, other_start, other_end in matcher.get_opcodes():
-        if kind == "equal":
-            sides[0].extend(f"{_text(line)}\n" for line in left[start:end])
-            sides[1].extend(f"{_text(line)}\n" for line in right[other_start:other_end])
+    for chunk in part.chunks():
+        if chunk.is_equal:
+            lines = [f"{_text(line)}\n" for line in chunk.left]
+            sides[0].extend(lines)
+            sides[1].extend(lines)
         else:
-            sides[0].extend(f"<del>{_text(line)}</del>" for line in left[start:end])
-            sides[1].extend(f"<ins>{_text(line)}</ins>" for line in right[other_start:other_end])
+            sides[0].extend(f"<del>{_text(line)}</del>" for line in chunk.left)
+            sides[1].extend(f"<ins>{_text(line)}</ins>" for line in chunk.right)
     return sides
 
 

@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from stage0_gateway import write_private
 from stage3_tools.trace.page.view import page_data
 from stage3_tools.trace.reader import read_runs
 
@@ -23,7 +24,7 @@ def write_page(run_file: Path, page: Path) -> None:
         OSError: A file cannot be read or written.
         ValueError: The run file is damaged; the text names the line.
     """
-    page.write_text(render_page(file_data(run_file)), encoding="utf-8")
+    write_private(page, render_page(file_data(run_file)))
 
 
 def file_data(run_file: Path) -> dict[str, Any]:

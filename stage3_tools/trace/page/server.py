@@ -1,17 +1,30 @@
 """The page of a growing run file, on the loopback interface.
 
 The page asks for changes once per second. The server is for one person at this machine: it answers
-only requests to its own address, so other web pages cannot read the run.
+only requests to its own address, so other web pages cannot read the run. Slow clients cannot occupy
+it: a connection is closed after some seconds, or earlier if there are many.
 """
 
 import json
+import sys
+import time
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socket import SHUT_RDWR, socket
 from typing import Any
 
 from stage3_tools.trace.page.html import NO_RUN, file_data, render_page
 from stage3_tools.trace.page.view import page_data
+
+_SECONDS = 20.0
+"""The maximum duration of a connection."""
+
+_MAX_CONNECTIONS = 32
+"""A further connection ends the oldest one."""
+
+_MAX_ENDING = 32
 
 
 def make_server(run_file: Path, port: int = 0) -> ThreadingHTTPServer:
@@ -23,12 +36,58 @@ def make_server(run_file: Path, port: int = 0) -> ThreadingHTTPServer:
 
     Raises:
         OSError: The port is in use.
+        OverflowError: The port is not a number from 0 to 65535.
     """
 
     class Handler(_Handler):
         file = run_file
 
-    return ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    return _Server(("127.0.0.1", port), Handler)
+
+
+class _Server(ThreadingHTTPServer):
+    """Answers each connection in a thread of its own, within limits."""
+
+    def __init__(self, *arguments: Any) -> None:
+        self._started: dict[socket, float] = {}  # when each connection was opened, oldest first
+        super().__init__(*arguments)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer a connection in a new thread."""
+        oldest = list(self._started)[: len(self._started) + 1 - _MAX_CONNECTIONS]
+        for connection in oldest:
+            _end(connection)
+        if len(oldest) > _MAX_ENDING:  # their threads have not ended yet
+            self.shutdown_request(request)
+            return
+        self._started[request] = time.monotonic()
+        super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        """End connections that are too old; called regularly by `serve_forever`."""
+        latest = time.monotonic() - _SECONDS
+        for connection, started in list(self._started.items()):
+            if started < latest:
+                _end(connection)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection; its thread calls this at its end."""
+        self._started.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Ignore clients that went away; print other errors.
+
+        The page reports its own problems with files, so an `OSError` concerns the connection.
+        """
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+
+def _end(connection: socket) -> None:
+    """End the reads and writes of a connection, which ends its thread."""
+    with suppress(OSError):  # it was closed already
+        connection.shutdown(SHUT_RDWR)
 
 
 class _Handler(BaseHTTPRequestHandler):

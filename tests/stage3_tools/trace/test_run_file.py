@@ -1,5 +1,7 @@
 """A run file is appended to, survives a killed program, and contains no secrets."""
 
+import os
+import stat
 import subprocess
 import sys
 from functools import partial
@@ -8,11 +10,20 @@ from pathlib import Path
 import pytest
 
 from stage0_gateway import AuthenticationFailed, Gateway, Message, ScriptedModel
-from stage3_tools import RunFile, Tool, ToolLoopDeps, read_run, read_runs, run_tool_loop
+from stage3_tools import (
+    RunFile,
+    RunFileError,
+    Tool,
+    ToolLoopDeps,
+    read_run,
+    read_runs,
+    run_tool_loop,
+)
 
 ANSWER = '{"tool": null, "reply": "done"}'
 CALL = '{"tool": "f", "arguments": {}}'
 KEY = "sk-live-0123456789abcdefghij"
+OTHER_KEY = "ak-test-9876543210zyxwvutsrq"
 
 
 async def ask(gateway, trace, *tools, question="Go.", chat=None):
@@ -41,11 +52,86 @@ async def test_the_incomplete_line_of_a_killed_run_is_removed(tmp_path):
     assert [run.status for run in read_runs(path)] == ["unfinished", "completed"]
 
 
-async def test_an_incomplete_line_without_any_newline_is_removed(tmp_path):
+@pytest.mark.parametrize("size", [1, 21, 25, 40, 100])
+async def test_a_header_that_was_cut_is_replaced(tmp_path, size):
     path = tmp_path / "run.jsonl"
-    path.write_bytes(b"x" * 200_000)
     await ask(gateway(ANSWER), RunFile(path))
-    assert read_run(path).status == "completed"
+    path.write_bytes(path.read_bytes()[:size])
+    await ask(gateway(ANSWER), RunFile(path))
+    assert [run.status for run in read_runs(path)] == ["completed"]
+
+
+NO_RUN_FILES = {
+    "one line of JSON": b'{"important": true}',
+    "lines of JSON": b'{"important": true}\n{"a": 1}\nx',
+    "another type": b'{"type":"message","hash":"0123456789abcdef","message":{}}\n',
+    "almost a header": b'{"type":"run","run":"mine"}\n',
+    "almost a cut header": b'{"type":"run","run":"mine"}',
+    "without a newline": b"x" * 200_000,
+    "a database": b"SQLite format 3\0" + bytes(range(256)) * 40,
+    "an empty line first": b"\n",
+}
+
+
+@pytest.mark.parametrize("content", NO_RUN_FILES.values(), ids=NO_RUN_FILES)
+@pytest.mark.parametrize("is_link", [False, True])
+async def test_any_other_file_is_refused_and_stays_as_it_is(tmp_path, content, is_link):
+    path = target = tmp_path / "settings"
+    target.write_bytes(content)
+    if is_link:
+        path = tmp_path / "link"
+        path.symlink_to(target)
+    model = ScriptedModel([])
+    with pytest.raises(RunFileError, match="its first line is not the header of a run"):
+        await ask(Gateway("openai:m", transport=model), RunFile(path))
+    assert (model.requests, target.read_bytes()) == ([], content)
+
+
+async def test_a_link_may_lead_to_a_run_file(tmp_path):
+    path, link = tmp_path / "run.jsonl", tmp_path / "link"
+    await ask(gateway(ANSWER), RunFile(path))
+    link.symlink_to(path)
+    await ask(gateway(ANSWER), RunFile(link))
+    assert (len(read_runs(path)), link.is_symlink()) == (2, True)
+
+
+async def test_a_link_never_creates_a_file(tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "missing")
+    with pytest.raises(FileNotFoundError):
+        await ask(gateway(), RunFile(link))
+    assert not (tmp_path / "missing").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs the files of Unix")
+async def test_pipes_devices_and_folders_are_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path, "/dev/zero", "/dev/stdout", "/dev/fd/0"):
+        with pytest.raises(RunFileError, match="it is not a run file, but"):
+            await ask(gateway(), RunFile(path))
+
+
+@pytest.mark.skipif(not Path("/dev/null").exists(), reason="needs /dev/null")
+async def test_dev_null_accepts_runs():
+    assert (await ask(gateway(ANSWER), RunFile("/dev/null"))).reply == "done"
+
+
+@pytest.fixture
+def usual_umask():
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs the modes of Unix")
+@pytest.mark.usefixtures("usual_umask")
+async def test_only_the_owner_may_read_a_new_file(tmp_path):
+    path = tmp_path / "run.jsonl"
+    await ask(gateway(ANSWER), RunFile(path))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    path.chmod(0o644)
+    await ask(gateway(ANSWER), RunFile(path))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
 
 
 async def test_a_file_that_cannot_be_opened_is_an_error_before_the_run(tmp_path):
@@ -81,7 +167,7 @@ async def test_messages_are_written_once_for_all_runs_of_a_file(run_file, lines)
 
 async def test_one_conversation_may_be_written_to_two_files(tmp_path, new_conversation):
     conversation = new_conversation([ANSWER] * 3)
-    files = [RunFile(tmp_path / "a.jsonl"), RunFile(tmp_path / "b.jsonl", secrets=["question 1"])]
+    files = [RunFile(tmp_path / "a.jsonl"), RunFile(tmp_path / "b.jsonl", hide=["question 1"])]
     for number, file in enumerate([*files, files[0]]):
         await conversation.ask(f"question {number}", trace=file)
     first, second, third = [
@@ -114,7 +200,7 @@ async def test_a_key_in_headers_options_and_errors_is_hidden(run_file):
         raise AuthenticationFailed(f"Authorization: Bearer {KEY} was rejected", status=401)
 
     with pytest.raises(AuthenticationFailed):
-        await ask(None, RunFile(run_file.path, secrets=[KEY]), chat=chat)
+        await ask(None, RunFile(run_file.path, hide=[KEY]), chat=chat)
     one = gateway(401, api_key=KEY, base_url=f"https://user:{KEY}@server/v1?api_key={KEY}")
     options = {"headers": {"x-api-key": KEY}}
     with pytest.raises(AuthenticationFailed):
@@ -126,12 +212,70 @@ async def test_a_key_in_headers_options_and_errors_is_hidden(run_file):
 
 async def test_a_secret_with_unusual_characters_is_hidden_in_its_escaped_forms(tmp_path):
     secret = 'p"ss\\wörd/+&'
-    file = RunFile(tmp_path / "run.jsonl", secrets=secret)
+    file = RunFile(tmp_path / "run.jsonl", hide=secret)
     await ask(gateway(ANSWER), file, question=f"{secret} and p%22ss%5Cw%C3%B6rd%2F%2B%26")
     content = file.path.read_text()
     assert "rd/+" not in content
     assert "ss%5C" not in content
     assert read_run(file.path).turns[0].request.messages[-1].text == "[hidden] and [hidden]"
+
+
+def wrapped(one):
+    """Return functions from messages to replies, behind which a gateway is not visible."""
+
+    async def function(messages, **settings):
+        return await one.chat(messages, **settings)
+
+    class Logged:
+        async def send(self, messages, **settings):
+            return await one.chat(messages, **settings)
+
+        __call__ = send
+
+    return {
+        "function": function,
+        "partial": partial(one.chat),
+        "method": Logged().send,
+        "object": Logged(),
+    }
+
+
+@pytest.mark.parametrize("kind", ["function", "partial", "method", "object"])
+async def test_keys_are_hidden_behind_any_function(run_file, kind):
+    leak = Tool("f", execute=lambda arguments: {"key": KEY}, effect="read")
+    one = gateway(CALL, ANSWER, api_key={"openai": KEY, "anthropic": OTHER_KEY})
+    await ask(None, run_file, leak, question=f"{OTHER_KEY}!", chat=wrapped(one)[kind])
+    content = run_file.path.read_text()
+    assert (KEY[:12] in content, OTHER_KEY[:12] in content) == (False, False)
+    assert read_run(run_file.path).calls[0].result.message.text == '{"key":"[hidden]"}'
+
+
+async def test_the_key_of_a_gateway_that_lives_for_one_request_is_hidden(run_file):
+    key = "bk-live-5555566666777778888"  # of no other gateway in this process
+
+    async def chat(messages, **settings):
+        async with gateway(ANSWER if len(messages) > 2 else CALL, api_key=key) as one:
+            return await one.chat(messages, **settings)
+
+    leak = Tool("f", execute=lambda arguments: key, effect="read")
+    await ask(None, run_file, leak, chat=chat)
+    assert key[:12] not in run_file.path.read_text()
+    assert read_run(run_file.path).calls[0].result.message.text == "[hidden]"
+
+
+async def test_only_the_keys_of_a_known_gateway_are_hidden(run_file):
+    other = gateway(api_key=OTHER_KEY)
+    await ask(gateway(ANSWER, api_key=KEY), run_file, question=f"{OTHER_KEY} {KEY}")
+    assert read_run(run_file.path).turns[0].request.messages[-1].text == f"{OTHER_KEY} [hidden]"
+    assert other.secrets == (OTHER_KEY,)
+
+
+@pytest.mark.parametrize("hide", ["abc", ["secret", "x"]])
+def test_a_text_that_is_too_short_to_hide_is_refused(hide):
+    with pytest.raises(ValueError, match="fewer than 4 characters cannot be hidden"):
+        RunFile("run.jsonl", hide=hide)
+    with pytest.raises(TypeError, match="hide contains texts, not int"):
+        RunFile("run.jsonl", hide=[12345678])
 
 
 async def test_words_that_local_servers_use_as_keys_are_not_hidden(run_file):
