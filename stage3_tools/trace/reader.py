@@ -55,8 +55,8 @@ _RUN_FIELDS = (
     "options",
     "packages",
 )
-_MAX_LISTED = 20_000_000
-"""The maximum number of messages in all requests of a file, as of 4,000 turns without a window."""
+_MAX_LISTED = 10_000_000
+"""The maximum number of messages in all requests of a file, as of 3,000 turns without a window."""
 
 _CONTENT = re.compile(rb'\{"type":"\w+","hash":"\w+","\w+":(.*)\}', re.DOTALL)
 

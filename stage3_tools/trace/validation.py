@@ -101,6 +101,8 @@ class _Translator:
         found: list[core_schema.CoreSchema] = [getattr(self, kind)(schema) for kind in kinds]
         if len(found) == 1:
             return found[0]
+        if kinds[1:] == ["null"]:
+            return core_schema.nullable_schema(found[0])
         return core_schema.union_schema([*found]) if found else core_schema.any_schema()
 
     def array(self, schema: Schema) -> core_schema.CoreSchema:

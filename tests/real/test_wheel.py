@@ -21,6 +21,9 @@ DATA = (
     "stage3_tools/trace/page/page.js",
 )
 
+JUNK = (".env", ".env.local", ".DS_Store", "run.jsonl", "notes.txt", "sessions.db", "keys.json")
+"""Files that a user of the repository may leave in a package."""
+
 
 def run(*command, cwd):
     outer = ("VIRTUAL_ENV", "PYTHONPATH")
@@ -50,6 +53,8 @@ def wheel(tmp_path_factory):
     for name in PACKAGES:
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, source / name, ignore=ignored)
+        for file in JUNK:
+            (source / name / file).write_text("OPENAI_API_KEY=secret", encoding="utf-8")
     run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", folder, source, cwd=folder)
     (found,) = folder.glob("*.whl")
     return found
@@ -69,6 +74,12 @@ def test_the_wheel_contains_the_files_of_the_page_and_the_schema(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     assert [name for name in DATA if name not in names] == []
     assert not [name for name in names if name.startswith(("tests", "examples", "docs"))]
+
+
+def test_the_wheel_contains_no_other_files(wheel):
+    names = [name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name]
+    tracked = ["git", "ls-files", *PACKAGES]
+    assert sorted(names) == sorted(run(*tracked, cwd=ROOT).split())
 
 
 def test_ask_inspect_and_replay_work_in_another_folder(installed, tmp_path):

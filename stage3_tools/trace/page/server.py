@@ -18,9 +18,6 @@ from typing import Any
 from stage3_tools.trace.page.html import NO_RUN, file_data, render_page
 from stage3_tools.trace.page.view import page_data
 
-_SECONDS = 20.0
-"""The maximum duration of a connection."""
-
 _MAX_CONNECTIONS = 32
 """A further connection ends the oldest one."""
 
@@ -46,7 +43,13 @@ def make_server(run_file: Path, port: int = 0) -> ThreadingHTTPServer:
 
 
 class _Server(ThreadingHTTPServer):
-    """Answers each connection in a thread of its own, within limits."""
+    """Answers each connection in a thread of its own, within limits.
+
+    Attributes:
+        max_seconds: The maximum duration of a connection.
+    """
+
+    max_seconds = 20.0
 
     def __init__(self, *arguments: Any) -> None:
         self._started: dict[socket, float] = {}  # when each connection was opened, oldest first
@@ -65,7 +68,7 @@ class _Server(ThreadingHTTPServer):
 
     def service_actions(self) -> None:
         """End connections that are too old; called regularly by `serve_forever`."""
-        latest = time.monotonic() - _SECONDS
+        latest = time.monotonic() - self.max_seconds
         for connection, started in list(self._started.items()):
             if started < latest:
                 _end(connection)

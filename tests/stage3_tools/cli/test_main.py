@@ -4,6 +4,7 @@ import builtins
 import json
 import os
 import re
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -263,3 +264,62 @@ def test_output_that_cannot_be_written_is_an_error(tool_file):
     with open("/dev/full", "w") as full:
         done = run("tools", tool_file, stdout=full, PYTHONUNBUFFERED="")
     assert (done.returncode, done.stderr) == (1, "Error: [Errno 28] No space left on device\n")
+
+
+def test_a_trace_to_another_file_is_refused_without_asking_the_model(tmp_path, capsys):
+    path = tmp_path / "settings.json"
+    path.write_text('{"important": true}')
+    for command in (["ask", "Hello"], ["chat"]):
+        assert status_of(*command, "--trace", path) == 1
+        printed = capsys.readouterr()
+        assert (printed.out, printed.err) == (
+            "",
+            f"Error: {path}: it is not a run file, because its first line is not the header of a "
+            "run.\n",
+        )
+    assert path.read_text() == '{"important": true}'
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs the modes of Unix")
+def test_only_the_owner_may_read_what_the_commands_write(tool_file, tmp_path, capsys):
+    path, environment = tmp_path / "run.jsonl", {"HOME": str(tmp_path), "LLM_STAGES_SESSIONS": ""}
+    before = "import os; os.umask(0o022)"
+    for command in (
+        ("chat", "--trace", path),
+        ("ask", "Hello", "--trace", path),
+        ("inspect", path),
+        ("export", path, "--to", "atif", "-o", tmp_path / "run.atif"),
+        ("export", path, "--to", "otel", "-o", tmp_path / "run.otel"),
+        ("diff", path, path, "-o", tmp_path / "diff.html"),
+        ("replay", path, "--from", "1", "-o", tmp_path / "fork.jsonl"),
+    ):
+        done = run(*map(str, command), before=before, **environment)
+        assert done.returncode == 0, done.stderr
+    modes = {
+        str(each.relative_to(tmp_path)): oct(stat.S_IMODE(each.stat().st_mode))
+        for each in tmp_path.rglob("*")
+        if each.name != Path(tool_file).name
+    }
+    written = ("run.jsonl", "run.html", "run.atif", "run.otel", "diff.html", "fork.jsonl")
+    assert modes == {
+        **dict.fromkeys([*written, ".llm-stages/sessions.db"], "0o600"),
+        ".llm-stages": "0o700",
+    }
+
+
+def test_a_fork_names_the_model_before_it_asks(run_file, tmp_path, capsys):
+    assert status_of("replay", run_file, "--from", "1", "-o", tmp_path / "a.jsonl") == 0
+    assert f"Asking offline:teacher, named by {run_file}.\n" in capsys.readouterr().err
+    options = ("--from", "1", "-o", tmp_path / "b.jsonl", "--model", "offline:teacher")
+    assert status_of("replay", run_file, *options) == 0
+    assert "Asking offline:teacher, named by --model.\n" in capsys.readouterr().err
+
+
+def test_a_link_of_a_model_shows_its_target(monkeypatch, capsys):
+    pytest.importorskip("rich")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    Terminal().reply("[bank](https://evil.example)")
+    shown = capsys.readouterr().out
+    assert "\x1b]8" not in shown
+    assert "https://evil.example" in shown

@@ -1,10 +1,13 @@
 """The page of a growing file is served to this machine only."""
 
+import socket
+import struct
 import threading
 
 import httpx
 import pytest
 
+from stage3_tools.cli.main import main
 from stage3_tools.trace.page.server import make_server
 
 ANSWER = '{"tool": null, "reply": "done"}'
@@ -15,8 +18,9 @@ def served(tmp_path):
     """`served(path)` returns a client of the server of a run file."""
     running = []
 
-    def start(path):
+    def start(path, **settings):
         server = make_server(path)
+        vars(server).update(settings)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         client = httpx.Client(base_url=f"http://127.0.0.1:{server.server_port}", trust_env=False)
@@ -77,3 +81,45 @@ def test_this_machine_may_be_named_localhost(served, tmp_path):
 
 def test_other_addresses_are_not_found(served, tmp_path):
     assert served(tmp_path / "run.jsonl").get("/etc/passwd").status_code == 404
+
+
+def connected(client):
+    """Return a socket that has sent a part of a request only."""
+    one = socket.create_connection(("127.0.0.1", client.base_url.port), timeout=5)
+    one.sendall(b"GET / HTTP/1.1\r\n")
+    return one
+
+
+def test_a_client_that_goes_away_causes_no_traceback(served, tmp_path, capfd):
+    client = served(tmp_path / "run.jsonl")
+    for _ in range(5):
+        one = connected(client)
+        one.sendall(b"Host: 127.0.0.1\r\n\r\n")
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        one.close()  # resets the connection
+    assert client.get("/").status_code == 200
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_slow_clients_do_not_occupy_the_server(served, tmp_path):
+    client = served(tmp_path / "run.jsonl")
+    slow = [connected(client) for _ in range(100)]
+    assert client.get("/").status_code == 200
+    assert slow[0].recv(1) == b""  # it was ended
+    names = [thread.name for thread in threading.enumerate()]
+    assert sum("process_request_thread" in name for name in names) <= 64
+    for one in slow:
+        one.close()
+
+
+def test_a_slow_client_is_ended_after_some_time(served, tmp_path):
+    one = connected(served(tmp_path / "run.jsonl", max_seconds=0.05))
+    assert one.recv(1) == b""
+    one.close()
+
+
+@pytest.mark.parametrize("port", ["99999", "-1", "9" * 40])
+@pytest.mark.parametrize("command", [["inspect", "run.jsonl", "--serve"], ["serve"]])
+def test_an_invalid_port_is_an_error(command, port, capsys):
+    assert main([*command, f"--port={port}"]) == 2
+    assert capsys.readouterr().err.count("Cannot listen on") == 1

@@ -1,0 +1,75 @@
+"""Common lines are found in linear time, and the chunks contain all lines of both texts."""
+
+import random
+import time
+
+import pytest
+
+from stage3_tools.trace.matching import chunks
+
+
+def joined(found, side):
+    return [line for chunk in found for line in getattr(chunk, side)]
+
+
+def lines(count):
+    return [f"line {number}" for number in range(count)]
+
+
+def equal_lines(left, right):
+    found = list(chunks(left, right))
+    assert (joined(found, "left"), joined(found, "right")) == (left, right)
+    assert all(chunk.is_equal == (chunk.left == chunk.right) for chunk in found)
+    return sum(len(chunk.left) for chunk in found if chunk.is_equal)
+
+
+def test_random_texts_keep_all_their_lines():
+    choice = random.Random(1)
+    for _ in range(500):
+        texts = [[choice.choice("abcdef") for _ in range(choice.randrange(9))] for _ in "12"]
+        equal_lines(*texts)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        ([], [], 0),
+        (["a"], [], 0),
+        (["a"], ["a"], 1),
+        (["a", "b", "c"], ["a", "x", "c"], 2),
+        (["a", "a"], ["a"], 1),
+        (["x", "a", "b", "y"], ["a", "b"], 2),
+    ],
+)
+def test_small_texts_are_compared_line_by_line(left, right, expected):
+    assert equal_lines(left, right) == expected
+
+
+def test_two_distant_changes_of_a_long_text_are_found():
+    left, right = lines(5000), lines(5000)
+    right[3], right[4990] = "other", "another"
+    assert equal_lines(left, right) == 4998
+    assert equal_lines(lines(5000), [*lines(2000), "new", *lines(5000)[2000:]]) == 5000
+
+
+def test_moved_lines_are_equal_on_one_of_both_places():
+    left = lines(1000)
+    assert equal_lines(left, [*left[500:], *left[:500]]) == 500
+
+
+@pytest.mark.parametrize("kind", ["equal lines", "few different lines", "swapped lines"])
+def test_the_time_is_linear(kind):
+    def seconds(count):
+        choice = random.Random(1)
+        left = {
+            "equal lines": ["x"] * count,
+            "few different lines": [choice.choice("ab") for _ in range(count)],
+            "swapped lines": lines(count),
+        }[kind]
+        right = [left[number ^ 1] for number in range(count)]
+        right[count // 2] = "other"
+        before = time.process_time()
+        assert equal_lines(left, right) > 0 or kind == "few different lines"
+        return time.process_time() - before
+
+    assert seconds(8000) < 2  # a quadratic comparison takes more than ten
