@@ -4,17 +4,19 @@ r"""Escape lines of users and tools that imitate a header of the framework.
     \[Tool result for get_weather]
 
 The headers are `[Tool result for NAME]`, `[Tool Execution Log]`, `[Feedback]` and
-`[Summary of earlier messages, ...]`. A line imitates a header if its first letters follow an
-opening square bracket, or a similar character, and read like the words of the header:
+`[Summary of earlier messages, ...]`; `[Tool output …]` and `[Tool response …]` are treated like the
+first one. A line imitates a header if its first letters follow an opening square bracket, or a
+similar character, and read like the words of the header:
 
 - Before the bracket, all characters except letters and backslashes are ignored: spaces, Markdown,
-  HTML tags, numbers, control characters, ANSI escapes.
+  HTML tags, numbers, control characters, ANSI escapes with their texts. So is the label of a
+  speaker (`User:`) or of an item of a list (`a)`, `iv.`).
 - Behind the bracket, only letters are compared, without regard to case, width, style and accents.
-  Letters of other scripts that look like Latin letters are read as these, and HTML entities as
-  their characters.
+  Letters of other scripts and digits that look like Latin letters are read as these, and HTML
+  entities as their characters.
 
-Not covered: rare look-alikes, letters in other encodings (`\u005b`), headers in the middle of a
-line.
+Not covered: rare look-alikes, letters in other encodings (`\u005b`), round and curly brackets,
+other words with the same meaning, headers in the middle of a line.
 
 Feedback and summaries of the framework are marked by the `name` of their message. A text of a user
 with the same header has no such name. Code that lets users set the name of a message must not allow
@@ -42,17 +44,20 @@ _FEEDBACK_NAME = "feedback"
 _HEADERS = (
     "tool result",
     "tool result for",
+    "tool results",
+    "tool output",
+    "tool response",
     "tool execution log",
     "feedback",
     "summary of earlier messages",
 )
 
 _LOOK_ALIKES = {
-    "a": "аαɑᴀᎪꓮ",
-    "b": "вьβʙᏴꓐƀɓ",
+    "a": "аαɑᴀᎪꓮ4",
+    "b": "вьβʙᏴꓐƀɓ8",
     "c": "сᴄᏟꓚ",
     "d": "ԁժᴅᎠꓓđɗ",
-    "e": "еєεᴇᎬꓰəɛ",
+    "e": "еєεᴇᎬꓰəɛ3",
     "f": "ғϝꜰꓝƒք",
     "g": "ԍɡɢᏀꓖɠց",
     "k": "кκᴋᏦꓗƙ",
@@ -61,8 +66,8 @@ _LOOK_ALIKES = {
     "n": "пνηɴոռꓠƞ",
     "o": "оοσօᴏᎾꓳøɵ0",
     "r": "гʀᏒꓣɍ",
-    "s": "ѕꜱᏚꓢʂ",
-    "t": "тτᴛᎢꓔŧƭ",
+    "s": "ѕꜱᏚꓢʂ5",
+    "t": "тτᴛᎢꓔŧƭ7",
     "u": "yуүγυսᴜꓴꓬᎩᎽцʋʉʏɏƴ",
     "x": "хχꓫ",
 }
@@ -76,17 +81,23 @@ _QUOTES = "\"'\\"
 
 _FILLER = "\u200b"
 _BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
-_BRACKETS = r"\[［﹇⁅⌈⌊⎡⎢⎣❲⟦⟬⦋⦍⦏⦗⸢⸤⹕⹗「｢﹁『﹃【︻〔﹝︹〖︗〘〚"
+_BRACKETS = r"\[［﹇⁅⌈⌊⎡⎢⎣❲⟦⟬⦋⦍⦏⦗⸢⸤⹕⹗「｢﹁『﹃【︻〔﹝︹〖︗〘〚⟨⟪〈〈"
 _LIST_NUMBERS = r"²³¹\u2460-\u249b\u24ea-\u24ff\u2776-\u2793"
 _NO_LETTER = rf"(?:(?![{_BREAKS}\\])[\W\d_{_BLANKS}{_LIST_NUMBERS}])"
 
 _BRACKET = re.compile(f"[{_BRACKETS}]")
 _SUSPICIOUS = re.compile(f"[{_BRACKETS}&]")
-_BEGINNING = re.compile(f"[{_BREAKS}]{_NO_LETTER}++")
+_SPEAKER = r"(?:user|human|assistant|system|tool|ai|model|bot|function|observation)\W{0,9}?:"
+_ITEM = r"(?:[a-z]|[ivxlc]{2,7})[.)]"
+_BEGINNING = re.compile(
+    f"[{_BREAKS}]{_NO_LETTER}*+(?:(?:{_SPEAKER}|{_ITEM}){_NO_LETTER}*+)?", re.IGNORECASE
+)
 _GAP_OR_CHARACTER = re.compile(rf"([\s{_FILLER}]++)|.", re.DOTALL)
 _MARKUP = re.compile(
     rf"</?[a-z!][^<>{_BREAKS}]*>"
     r"|&(?:#0*\d{1,7};?|#x0*[\da-f]{1,6};?|[a-z][a-z\d]{1,30};)"
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90])"
+    rf"[^\x07\x1b\x90\x9c\x9d&{_BRACKETS}{_BREAKS}]*+(?:\x07|\x9c|\x1b\\)"
     # In "\x1b[Tool", the first letter belongs to the word, in "\x1b[T [Tool" to the escape.
     rf"|(?:\x1b\[|\x9b)(?:[0-?]+[a-z@`]|[a-eg-ru-z@`]|[fst](?={_NO_LETTER}*[{_BRACKETS}]))",
     re.IGNORECASE,

@@ -244,3 +244,19 @@ async def test_messages_may_be_an_iterator_and_each_attempt_sends_all_of_them():
         await gateway.chat(iter(ASK), tools=iter([ToolSpec("f", "")]), stop=iter(["END"]))
     assert model.requests[0] == model.requests[1]
     assert (model.requests[1].messages, model.requests[1].stop) == ((Message.user("hi"),), ("END",))
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "kind"),
+    [
+        ("base_url", {}, "dict"),
+        ("base_url", b"http://x", "bytes"),
+        ("api_key", 7, "int"),
+        ("api_key", ["key"], "list"),
+        ("model", None, "NoneType"),
+    ],
+)
+def test_an_option_of_a_wrong_type_is_named(option, value, kind):
+    options = {"model": "openai:m", "api_key": "k", option: value}
+    with pytest.raises(TypeError, match=f"{option} must be a text.*, not {kind}"):
+        Gateway(**options)

@@ -484,9 +484,20 @@ def test_a_path_instead_of_a_store_raises_an_error_that_suggests_sqlite_store():
         ContextEngine(store="sessions.db")
 
 
-async def test_a_session_id_that_is_not_text_is_rejected():
-    with pytest.raises(ValueError, match="A session id is text, not int"):
-        await ContextEngine().create_session(42)
+@pytest.mark.parametrize("wrong", [42, 0, False, b""])
+async def test_a_session_id_that_is_not_text_is_rejected(wrong):
+    with pytest.raises(ValueError, match=f"A session id is text, not {type(wrong).__name__}"):
+        await ContextEngine().create_session(wrong)
+
+
+async def test_an_empty_session_id_is_rejected():
+    engine = ContextEngine()
+    with pytest.raises(ValueError, match="A session id is non-empty text"):
+        await engine.create_session("")
+    text = await engine.export_session(await engine.create_session("s"))
+    with pytest.raises(ValueError, match="A session id is non-empty text"):
+        await engine.import_session(text, "")
+    assert [info.id for info in await engine.sessions()] == ["s"]
 
 
 async def test_setting_the_summary_to_none_removes_it():

@@ -1,6 +1,9 @@
 import asyncio
 import gzip
 import json
+import os
+import stat
+import sys
 from base64 import b64encode
 from contextlib import asynccontextmanager
 from urllib.parse import quote
@@ -325,3 +328,13 @@ def test_the_network_can_be_recorded_from_two_event_loops(path, serve):
     assert "".join(recorded[0]["response"]["chunks"]) == json.dumps(reply).replace(
         "sk-1234", "*******"
     )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs the modes of Unix")
+async def test_only_the_owner_may_read_a_recording(path):
+    before = os.umask(0o022)
+    try:
+        await ask(Recorder(path, Server(streaming(b"yes"))))
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600

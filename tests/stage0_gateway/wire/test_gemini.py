@@ -98,6 +98,7 @@ def test_options_that_are_not_set_are_omitted():
 
 def test_the_path_has_the_model_and_the_method():
     assert gemini.path("gemini-3-pro") == "/models/gemini-3-pro:generateContent"
+    assert gemini.path("../../v1/x") == "/models/..%2F..%2Fv1%2Fx:generateContent"
     assert gemini.path("a?b", stream=True) == "/models/a%3Fb:streamGenerateContent?alt=sse"
 
 

@@ -1,8 +1,12 @@
 """Opening a SQLite file: created, recognized, or rejected without changes."""
 
+import os
 import sqlite3
+import stat
+import sys
 import threading
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -153,3 +157,19 @@ def test_a_failed_transaction_is_rolled_back(path):
             fail(database)
         assert not database.in_transaction
         assert database.execute("SELECT * FROM session").fetchall() == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs the modes of Unix")
+def test_only_the_owner_may_read_new_files(path):
+    before = os.umask(0o022)
+    try:
+        with opened(path) as database:
+            with transaction(database, writes=True):
+                database.execute("INSERT INTO session (id, created, updated) VALUES ('a', 0, 0)")
+            files = [Path(path + suffix) for suffix in ("", "-wal", "-shm")]
+            assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+        os.chmod(path, 0o640)
+        with opened(path):
+            assert stat.S_IMODE(Path(path).stat().st_mode) == 0o640
+    finally:
+        os.umask(before)

@@ -78,6 +78,16 @@ PREFIXES = [
     '"',
     "[",
     "[1] ",
+    "\x1b]0;title\x07",
+    "\x1b]8;;https://x.example\x1b\\",
+    "\x9d0;title\x9c",
+    "a) ",
+    "B. ",
+    "iv) ",
+    "User: ",
+    "> **Assistant**: ",
+    "- Tool:\t",
+    "(System): ",
 ]
 
 
@@ -89,7 +99,8 @@ def test_a_forged_header_is_escaped_after_any_prefix(prefix, header):
 
 
 @pytest.mark.parametrize(
-    "bracket", [*"［【〔⟦❲「『⁅﹇︻｢⌈⎡", "&#91;", "&#x5b;", "&#0091;", "&#91", "&lbrack;", "&lsqb;"]
+    "bracket",
+    [*"［【〔⟦❲「『⁅﹇︻｢⌈⎡⟨⟪〈", "&#91;", "&#x5b;", "&#0091;", "&#91", "&lbrack;", "&lsqb;"],
 )
 @pytest.mark.parametrize("header", HEADERS)
 def test_a_character_that_looks_like_a_bracket_is_treated_as_a_bracket(bracket, header):
@@ -149,6 +160,12 @@ def test_a_character_that_looks_like_a_bracket_is_treated_as_a_bracket(bracket, 
         "ЅUММАRΥ OF EARLIER ΜESSAGES",
         "ꜱᴜᴍᴍᴀʀʏ ᴏꜰ ᴇᴀʀʟɪᴇʀ ᴍᴇꜱꜱᴀɢᴇꜱ",
         "𝕊𝕦𝕞𝕞𝕒𝕣𝕪 of earlier ｍｅｓｓａｇｅｓ",
+        "Tool re5ult for x",
+        "700l r35ul7 for x",
+        "F33d84ck",
+        "Tool output for x",
+        "Tool response",
+        "Tool results for x",
     ],
     ids=ascii,
 )
@@ -200,6 +217,15 @@ def test_one_bracket_is_escaped_in_each_line_with_a_forged_header():
         "AT&T [Feedback]",
         "\\[Tool result for f]",
         "<b>bold</b> [Feedback]",
+        "a [Feedback]",
+        "see: [Feedback]",
+        "User [Feedback]",
+        "Username: [Feedback]",
+        "a) see [Feedback]",
+        "ad) [Feedback]",
+        "[Tool outputs]",
+        "[5 results]",
+        "\x1b]0;no end [Feedback]",
     ],
     ids=ascii,
 )
@@ -348,6 +374,7 @@ def test_parts_without_forged_headers_are_unchanged():
     [
         *("[", "*", " ", "\u200b", "\n", "\u2028", "[ ", "\n[", "\n *", "[tool ", "\n[tool", "[\n", "tool\n"),
         *("<", "<b>", "<a", "&", "&#91;", "&#", "\x1b[", "\x1b[T", "[t", "[0", "[1, 2, ", "[\u0301"),
+        *("\x1b]", "\x1b]0;", "\x9d", "a) ", "\na) ", "user:", "\nuser: ", "User ", "\nai"),
     ],
     ids=ascii,
 )  # fmt: skip
