@@ -88,9 +88,10 @@ async def _no_tasks_left():
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda loop, context: errors.append(repr(context)))
     yield
-    for _ in range(5):  # some tasks are about to end, such as those that close async generators
+    for _ in range(100):  # tasks that close async generators are about to end
         await asyncio.sleep(0)
-    left = asyncio.all_tasks() - {asyncio.current_task()}
+        if not (left := asyncio.all_tasks() - {asyncio.current_task()}):
+            break
     for task in left:
         task.cancel()
     await asyncio.gather(*left, return_exceptions=True)
