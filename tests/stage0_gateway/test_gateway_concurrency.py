@@ -165,7 +165,7 @@ async def test_a_request_that_waits_for_a_slot_can_be_cancelled():
 
 async def test_waiting_for_a_slot_does_not_count_against_the_timeout():
     gateway = Gateway(
-        "openai:m", transport=Counting([text("y"), None], WHOLE), max_concurrency=1, timeout=0.05
+        "openai:m", transport=Counting([text("y"), None], WHOLE), max_concurrency=1, timeout=0.5
     )
     async with gateway.stream(ASK) as stream:
         await stream.emitted("text")
@@ -176,7 +176,7 @@ async def test_waiting_for_a_slot_does_not_count_against_the_timeout():
 
 
 async def test_a_timeout_while_waiting_for_a_slot_names_the_likely_cause():
-    options = {"max_concurrency": 1, "max_retries": 0, "timeout": 0.05}
+    options = {"max_concurrency": 1, "max_retries": 0, "timeout": 0.5}
     async with Gateway("openai:m", transport=Counting(STREAM, WHOLE), **options) as gateway:
         stream = gateway.stream(ASK)
         await stream.emitted("connect")

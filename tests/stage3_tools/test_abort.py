@@ -304,13 +304,13 @@ async def test_a_time_limit_holds_even_if_a_user_function_suppresses_the_cancell
 
     slow = {"before_send": slow_before_send, "approve": slow_approve}
     world.chat = slow_chat
-    changed = {"limits": RunLimits(seconds=0.05)} | {
+    changed = {"limits": RunLimits(seconds=0.5)} | {
         name: slow[name] for name in slow if name == where
     }
     world.options = lambda: options() | changed
     status, reason, _ = await asyncio.wait_for(world.run(entry_point), 10)
     assert (status, world.turns) == ("timeout", world.turns_when_stopped)
-    assert reason == "The run took longer than its limit of 0.05 s."
+    assert reason == "The run took longer than its limit of 0.5 s."
 
 
 @pytest.fixture

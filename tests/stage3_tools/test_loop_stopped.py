@@ -107,9 +107,9 @@ async def test_the_time_limit_ends_the_run_with_a_status_instead_of_an_exception
     conversation = new_conversation(
         [ASKS] if where == "tool" else (), tool, chat=None if where == "tool" else blocking.wait
     )
-    result = await conversation.ask(limits=RunLimits(seconds=0.05))
+    result = await conversation.ask(limits=RunLimits(seconds=0.5))
     assert (result.status, result.reply, blocking.ended) == ("timeout", None, ["cancelled"])
-    assert result.status_reason == "The run took longer than its limit of 0.05 s."
+    assert result.status_reason == "The run took longer than its limit of 0.5 s."
     assert await conversation.problems() == []
 
 

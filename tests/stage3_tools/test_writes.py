@@ -189,7 +189,7 @@ async def test_a_write_that_is_running_when_the_run_stops_has_an_unknown_effect(
     pay, store, abort = Pay(end), MemoryStore({"s": ()}), asyncio.Event()
     object.__setattr__(pay.tool, "timeout", None)
     made = deps([pay.tool], reply(CALL), store=store)
-    limits = RunLimits(seconds=0.1) if how == "timeout" else None
+    limits = RunLimits(seconds=0.5) if how == "timeout" else None
     running = asyncio.create_task(
         run_tool_loop(made, "s", "Go.", options(abort=abort, limits=limits))
     )

@@ -428,7 +428,7 @@ async def test_a_chain_that_stops_during_a_tool_has_a_result_for_every_call(
     chain, new_recorder, how
 ):
     abort = asyncio.Event() if how == "aborted" else None
-    limits = RunLimits(seconds=0.02) if how == "timeout" else None
+    limits = RunLimits(seconds=0.5) if how == "timeout" else None
     calls = asks(("f", {}), ("hang", {}), ("f", {}))
     tools = (new_recorder().tool, stopping(abort))
     result = await chain(calls, *tools, replies=(), abort=abort, limits=limits)
@@ -448,7 +448,7 @@ async def test_a_chain_that_stops_during_a_request_keeps_its_results(chain, new_
             abort.set()
         await asyncio.Event().wait()
 
-    limits = RunLimits(seconds=0.02) if how == "timeout" else None
+    limits = RunLimits(seconds=0.5) if how == "timeout" else None
     result = await chain(
         asks(("f", {})), new_recorder().tool, chat=chat, abort=abort, limits=limits
     )

@@ -193,7 +193,7 @@ async def test_a_stopped_run_does_not_wait_for_a_tool_that_ignores_its_cancellat
     cancelled = asyncio.create_task(cancel.ask())
     took, (timed_out, aborted, ended, *_) = await timed(
         asyncio.gather(
-            clock.ask(limits=RunLimits(seconds=0.05)),
+            clock.ask(limits=RunLimits(seconds=0.5)),
             abort.ask(abort=event),
             cancelled,
             stop_when_begun(by_abort, event.set),

@@ -1004,7 +1004,7 @@ async def test_an_abort_between_two_steps_keeps_the_reply_and_runs_nothing(conve
 @pytest.mark.parametrize("early", [False, True])
 async def test_a_time_limit_stops_a_tool_run_by_the_iteration_or_on_request(simple, early):
     simple.tools.append(Tool("g", "", None, held))
-    runner = await simple.runner(simple.calls(1, tool="g"), limits=RunLimits(seconds=0.3))
+    runner = await simple.runner(simple.calls(1, tool="g"), limits=RunLimits(seconds=0.5))
     async for _ in runner:
         if early:
             assert [each.is_error for each in await runner.generate_tool_response()] == [True]

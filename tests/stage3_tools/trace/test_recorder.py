@@ -551,10 +551,10 @@ async def test_a_run_that_takes_too_long_ends_with_a_timeout(run_file, new_conve
         await asyncio.Event().wait()
 
     conversation = new_conversation(chat=chat)
-    await conversation.ask(trace=run_file, limits=RunLimits(seconds=0.01))
+    await conversation.ask(trace=run_file, limits=RunLimits(seconds=0.5))
     run = read_run(run_file.path)
     assert (run.status, run.turns[0].reply.error.type) == ("timeout", "CancelledError")
-    assert run.options["limits"] == {"seconds": 0.01}
+    assert run.options["limits"] == {"seconds": 0.5}
 
 
 async def test_a_cancelled_run_ends_as_cancelled(run_file, new_conversation):
