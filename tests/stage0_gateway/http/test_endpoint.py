@@ -77,7 +77,7 @@ def test_every_provider_in_the_table_can_be_resolved(model):
 
 def test_a_model_name_is_escaped_in_a_url():
     assert resolve("gemini:tuned/a b?key=x#y").stream_url.endswith(
-        "/v1beta/models/tuned/a%20b%3Fkey%3Dx%23y:streamGenerateContent?alt=sse"
+        "/v1beta/models/tuned%2Fa%20b%3Fkey%3Dx%23y:streamGenerateContent?alt=sse"
     )
 
 

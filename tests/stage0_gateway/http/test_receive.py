@@ -162,7 +162,7 @@ async def test_a_404_of_a_gemini_server_suggests_the_version_of_gemini(call, met
     with pytest.raises(InvalidRequest) as caught:
         await (gateway.chat(ASK) if call == "chat" else gateway.stream(ASK).final_message())
     assert str(caught.value).endswith(
-        f"The requested URL was http://host.test/models/a/b:{method}enerateContent. "
+        f"The requested URL was http://host.test/models/a%2Fb:{method}enerateContent. "
         "The base URL has no path; most servers need one, such as http://host.test/v1beta."
     )
 
