@@ -1,5 +1,7 @@
 """A file of older rules is replayed; a difference names the rules that have changed since."""
 
+from pathlib import Path
+
 import pytest
 
 from stage2_output import Issue
@@ -91,3 +93,24 @@ def test_the_rule_of_an_issue_explains_its_feedback(name):
 def test_the_command_replay_prints_the_rules(old_file, capsys):
     assert main(["replay", str(old_file)]) == 1
     assert capsys.readouterr().out.count("The file follows older rules.") == 2
+
+
+OLDER_FILES = Path(__file__).parent / "older_files"
+"""Files of the first version of the rules, as the recorder of that time wrote them."""
+
+
+@pytest.mark.parametrize(
+    ("name", "rules"),
+    [
+        ("plain", ()),
+        ("summary", ()),  # the messages that the window selected are part of the file
+        ("beside", ("A write must be the whole reply.",)),
+        ("args", ("Arguments under another key are an issue.",)),
+        ("draft", tuple(rule.sentence for rule in RULES)),
+    ],
+)
+async def test_a_file_of_the_first_rules_replays_and_names_the_rule_that_differs(name, rules):
+    path = OLDER_FILES / f"{name}.jsonl"
+    found = await replay(read_run(path))
+    assert {sentence for difference in found for sentence in difference.rules} == {*rules}
+    assert bool(found) is bool(rules)
