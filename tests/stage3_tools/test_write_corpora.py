@@ -61,8 +61,24 @@ QUOTED, GENUINE = values("quoted_writes.jsonl"), values("genuine_calls.jsonl")
 
 
 def for_entries(entries):
-    params = [pytest.param(entry, id=entry["id"]) for entry in entries]
-    return pytest.mark.parametrize("entry", params)
+    """Run a test for each entry, and report all entries that fail."""
+    listed = [*entries]
+
+    def decorate(test):
+        def run():
+            assert listed
+            failed = {}
+            for entry in listed:
+                try:
+                    test(entry)
+                except AssertionError as error:
+                    failed[entry["id"]] = str(error)
+            assert failed == {}
+
+        run.__name__ = test.__name__
+        return run
+
+    return decorate
 
 
 def read(entry, **options):
