@@ -77,6 +77,7 @@ WHOLE_REPLY = "whole_reply"
 
 _IN_THINKING = "There is JSON in your thoughts only, and thoughts are not acted on."
 _MENTIONED = "The JSON is part of other text, so it counts as quoted and was not used."
+_IN_STRING = "The decision is in a string, so it counts as quoted. Write the object itself."
 _UNFINISHED = "The reply contains unfinished JSON, so nothing behind it was used."
 _AMBIGUOUS = "The reply contains two different decisions, so neither was used."
 _ADJACENT = "There are several JSON values, and only one is read. Write all calls as one list."
@@ -294,7 +295,7 @@ def _position_problem(
     if not is_alone and (problem := _conflict(result, answer, found, schema, multiple=multiple)):
         return Issue("", problem, "json")
     if is_string:
-        return Issue("", _MENTIONED, "json")
+        return Issue("", _IN_STRING, "json")
     strict_tools = [name for name, tool in tools.items() if _must_be_whole(tool, strict)]
     if strict_tools and not (is_alone and "comment" not in repairs):
         return _not_whole(result.data, strict_tools)

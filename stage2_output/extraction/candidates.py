@@ -53,8 +53,8 @@ def candidates(text: str) -> list[Extraction | InvalidJson]:
     if first is not None and first[1] == end:
         return _single_value(first[0], start, end, "bare")
     markup = MarkupScanner(text)
-    if text[start : start + 1] not in "{[":
-        scalar_start, scalar_end, source = markup.scalar_range()
+    scalar_start, scalar_end, source = markup.scalar_range()
+    if scalar_start > start or text[start : start + 1] not in "{[":
         scalar = text[scalar_start:scalar_end]
         found = read_strictly(scalar, 0) if scalar[:1] not in "{[" else None
         if found is not None and found[1] == len(scalar):

@@ -8,7 +8,7 @@ not know JSON. Callers skip JSON values, so that marks inside strings do not cou
 import re
 from bisect import bisect_left
 
-from stage2_output.extraction.thinking import TAG, thinking_tags
+from stage2_output.extraction.thinking import TAG, blocks_of, thinking_tags
 from stage2_output.parsing.whitespace import match_end
 from stage2_output.result import Source
 
@@ -62,12 +62,13 @@ class MarkupScanner:
         self._fenced = self._thinking = False
         self._label, self._fence_start = "", 0
         self._tagged = -1  # index of the first visible character behind the last tag
-        self._text_start = len(text) - len(text.lstrip())
         self.answer_start = skip_blank(text, 0)
         tags = thinking_tags(text)
         self._thinking_tags = {tag.start: tag for tag in tags}
         self._closing_tags = [tag for tag in tags if tag.closing]
         self._closing_starts = [tag.start for tag in self._closing_tags]
+        blocks = blocks_of(text, tags)
+        self._unclosed = blocks[-1].start if blocks and blocks[-1].closing is None else None
         self._next_fence_line = -1
 
     def consume(self, mark: re.Match[str]) -> bool:
@@ -89,10 +90,8 @@ class MarkupScanner:
             was_thinking, self._thinking = self._thinking, False
             return not was_thinking
         else:
-            # An unclosed tag opens a thinking block only at the beginning; elsewhere it is a
-            # mention.
             is_closed = self._thinking_end(tag.start) < len(self._text)
-            self._thinking = is_closed or tag.start == self._text_start
+            self._thinking = is_closed or tag.start == self._unclosed  # else it is a mention
         return False
 
     def begins_thinking(self, mark: re.Match[str]) -> bool:

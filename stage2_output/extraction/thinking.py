@@ -16,17 +16,20 @@ from typing import NamedTuple
 
 from stage2_output.extraction.lookaround import begins_json
 
-_WORDS = r"(?:seed:)?(?:think(?:ing)?|thoughts?|reasoning|reflection|scratchpad)"
+_WORDS = (
+    r"(?:seed:|longcat_)?(?:think(?:ing)?|(?:inner_)?thoughts?|reasoning|reflection|scratch_?pad)"
+)
 _HARMONY = r"(?:<\|start\|>assistant)?<\|channel\|>analysis(?: to=[\w.]{1,60})?<\|message\|>"
 _HARMONY_END = "<|end|>"
 TAG = (
-    rf"</?{_WORDS}>|\[/?THINK\]|◁/?think▷|<\|(?:START|END)_THINKING\|>"
-    rf"|<\|(?:begin|end)_of_thought\|>|{_HARMONY}|{re.escape(_HARMONY_END)}"
+    rf"</?{_WORDS}\s?>|\[/?THINK\]|◁/?think▷|<\|(?:START|END)_THINKING\|>"
+    rf"|<\|(?:begin|end)_of_thought\|>|<\|channel>(?:thought\b)?|<channel\|>"
+    rf"|{_HARMONY}|{re.escape(_HARMONY_END)}"
 )
 """A pattern of all tags, for matching without regard to case."""
 
-_NOT_IN_FORM = re.compile(r"(?<=<\|)(?:START|END|begin|end)_|/", re.IGNORECASE)
-_CLOSING = re.compile(r"</|\[/|◁/|<\|end", re.IGNORECASE)
+_NOT_IN_FORM = re.compile(r"(?<=<\|)(?:START|END|begin|end)_|[/\s]", re.IGNORECASE)
+_CLOSING = re.compile(r"</|\[/|◁/|<\|end|<channel", re.IGNORECASE)
 _STRING = r'"(?:[^"\\]++|\\.)*+(?:"|\Z)' + r"|(?<=[\s{\[,:])'(?:[^'\\]++|\\.)*+(?:'|\Z)"
 _STRING_IN_LINE = (
     r'"(?:[^"\\\n]++|\\.)*+(?:"|\Z|\n)' + r"|(?<=[\s{\[,:])'(?:[^'\\\n]++|\\.)*+(?:'|\Z|\n)"
@@ -110,6 +113,8 @@ def _first_closing_tag(text: str) -> ThinkingTag | None:
 def _form(tag: str) -> str:
     if tag.lower() == _HARMONY_END or tag.lower().endswith("<|message|>"):
         return "harmony"
+    if "channel" in tag.lower():
+        return "channel"  # Gemma's form: <|channel>thought … <channel|>
     return _NOT_IN_FORM.sub("", tag).lower()
 
 
@@ -123,8 +128,13 @@ def thinking_blocks(text: str, *, opened: bool = False) -> list[ThinkingBlock]:
         text: The text.
         opened: Whether the text begins inside of a block, so that the first closing tag ends it.
     """
+    return blocks_of(text, thinking_tags(text, opened=opened))
+
+
+def blocks_of(text: str, tags: Iterable[ThinkingTag]) -> list[ThinkingBlock]:
+    """Return the thinking blocks that the tags of a text form, in order."""
     blocks, opening = list[ThinkingBlock](), None
-    for tag in thinking_tags(text, opened=opened):
+    for tag in tags:
         if not tag.closing:
             opening = opening or tag
             continue

@@ -38,11 +38,12 @@ def misplaced_arguments(
         path: The JSON pointer of the decision.
     """
     has_arguments = decision.get("arguments") is not None
+    names = {name.lower() for name in parameters}
     for key in decision:
         if key in _KEYS:
             continue
         pointer = f"{path}/{key}"
-        if key in parameters:
+        if key.lower() in names:
             hint = f'write it into the arguments: {{"arguments": {{"{key}": …}}}}'
             yield Issue(pointer, "belongs into `arguments`", RULE, hint=hint)
         elif _is_like_arguments(key):

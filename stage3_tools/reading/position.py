@@ -27,7 +27,7 @@ def is_whole(text: str, start: int, end: int) -> bool:
     before, after = _stripped(text[:start]), _stripped(text[end:])
     if max(len(before), len(after)) > MAX_CONTEXT:
         return False
-    return _WHOLE_START.fullmatch(before) is not None and _REPLY_END.fullmatch(after) is not None
+    return _WHOLE_START.fullmatch(before) is not None and _WHOLE_END.fullmatch(after) is not None
 
 
 def is_answer(text: str, start: int, end: int) -> bool:
@@ -38,7 +38,7 @@ def is_answer(text: str, start: int, end: int) -> bool:
     return (
         begins_block(text, start)
         and len(after) <= MAX_CONTEXT
-        and _REPLY_END.fullmatch(after) is not None
+        and _ANSWER_END.fullmatch(after) is not None
         and not _is_enclosed(before)
     )
 
@@ -79,48 +79,51 @@ def _stripped(text: str) -> str:
 # The patterns of tags contain no free words, in which a model could say that it quotes.
 
 _CALL_NAME = (
-    r"(?:[a-z]{1,10}:)?(?:"
+    r"(?:(?:antml|minimax|seed|ns):)?(?:"
     r"(?:tool|function)s?(?:[_-]?(?:calls?|uses?|requests?|invocations?|code))?|calls?|invoke|"
     r"action|answer|final(?:[_-]?answer)?|decision|json|response|output|reply)"
-    r"(?:=[a-z0-9_.:-]{1,60})?"
 )
 """Names of the tags in which models write calls and answers."""
 
 _VALUE = r"(?:\"[a-z0-9_.:-]{0,60}\"|'[a-z0-9_.:-]{0,60}'|[a-z0-9_.:-]{1,60})"
-_ATTRIBUTE = rf"\s+(?:id|call_id|name|tool|function|type|index|lang)\s*=\s*{_VALUE}"
+_ATTRIBUTE = rf"\s+(?:id|call_id|name|index)\s*=\s*{_VALUE}"
 _SPECIAL = (
-    r"<[|｜](?:(?:tool|function)[_▁]calls?(?:[_▁](?:section|begin|start))*"
-    r"|python_tag|action_start|START_(?:ACTION|RESPONSE)|assistant)[|｜]>"
+    r"<[|｜](?:(?:tool|function)[_▁]calls?(?:[_▁](?:section|begin|start))*|python_tag|assistant"
+    r"|action_start|plugin|interpreter|begin_of_(?:solution|box)|START_(?:ACTION|RESPONSE))[|｜]>"
 )
+_TO = r"(?: to=(?:functions\.)?[a-z0-9_]{1,60})?"
 _HARMONY = (  # the header of a message of gpt-oss
-    r"(?:<\|start\|>assistant)?(?: to=[a-z0-9_.]{1,60})?<\|channel\|>(?:final|commentary)"
-    r"(?: to=[a-z0-9_.]{1,60})?\s*(?:<\|constrain\|>\s*json)?\s*<\|message\|>"
+    rf"(?:<\|start\|>assistant)?{_TO}<\|channel\|>(?:final|commentary){_TO}"
+    r"\s*(?:(?:<\|constrain\|>)?\s*json)?\s*<\|message\|>"
 )
 _CALL_TAG = (
-    rf"(?:<{_CALL_NAME}(?:{_ATTRIBUTE}){{0,3}}\s*>|(?:{_SPECIAL})+"
-    rf"|\[TOOL_(?:CALLS?|REQUEST)\]|{_HARMONY})"
+    rf"(?:<{_CALL_NAME}(?:=[a-z0-9_.:-]{{1,60}})?(?:{_ATTRIBUTE}){{0,3}}\s*>|(?:{_SPECIAL})+"
+    rf"|<\|tool_call>|\[TOOL_(?:CALLS?|REQUEST)\]|{_HARMONY})"
 )
-_FENCE_START = r"(?:`{3,}|~{3,})[a-z0-9_+#.-]{0,60}"
+_FENCE_START = r"(?:`{3,}|~{3,})[ \t]*+[a-z0-9_+#.-]{0,60}"
+_WHOLE_FENCE = r"(?:`{3,}|~{3,})[ \t]*+(?:[a-z0-9+#]{1,20}(?:[_-](?:calls?|code|use))?)?"
 _END_WORDS = (
     r"im|end|eo[tmsd]|id|of|text|turn|token|sentence|return|tools?|function|calls?|argument|section"
-    r"|action|response|message|plugin|endoftext|endofturn"
+    r"|action|response|message|plugin|endoftext|endofturn|role|solution|box"
 )
 _END_TOKEN = (
-    r"</s>|<(?:_?(?:eos|eot|end)(?:_of_(?:turn|text))?\|?|tool_call\||s|pad|unk)>"
-    rf"|<\|im_start\|>assistant|<[|｜]/?(?:(?:{_END_WORDS})[_▁]?){{1,6}}[|｜]>"
+    r"</s>|<(?:_?(?:eos|eot|end)(?:_of_(?:turn|text|utterance))?\|?|turn\||tool_call\||s|pad|unk)>"
+    rf"|<\|im_start\|>assistant"
+    rf"|<[|｜]/?(?!(?:tools?|function)[|｜])(?:(?:{_END_WORDS})[_▁]?){{1,6}}[|｜]>"
     r"|\[(?:/TOOL_(?:CALLS?|REQUEST)|END_TOOL_(?:CALLS?|REQUEST)|EOS|\|endofturn\|)\]"
 )
+_END = rf"[\s{INVISIBLE}]|`{{3,}}|~{{3,}}|</{_CALL_NAME}\s*>|{_END_TOKEN}"
+_STOP_TOKEN = r"<\|(?:user|observation)\|>"  # GLM ends a turn with the speaker of the next one
 _SPACE = rf"[\s{INVISIBLE}]*+"
 _WHOLE_START = re.compile(
-    rf"(?:{_CALL_TAG}{_SPACE}(?:{_FENCE_START})?|{_FENCE_START}(?:{_SPACE}{_CALL_TAG})?)?",
+    rf"(?:{_CALL_TAG}{_SPACE}(?:{_WHOLE_FENCE})?|{_WHOLE_FENCE}(?:{_SPACE}{_CALL_TAG})?)?",
     re.IGNORECASE,
 )
 _BLOCK_START = re.compile(
     rf"{_SPACE}(?:{_CALL_TAG}{_SPACE})*+(?:{_FENCE_START}{_SPACE})?", re.IGNORECASE
 )
-_REPLY_END = re.compile(
-    rf"(?:[\s{INVISIBLE}]|`{{3,}}|~{{3,}}|</{_CALL_NAME}\s*>|{_END_TOKEN})*+", re.IGNORECASE
-)
+_WHOLE_END = re.compile(rf"(?:{_END})*+", re.IGNORECASE)
+_ANSWER_END = re.compile(rf"(?:{_END}|{_STOP_TOKEN})*+", re.IGNORECASE)
 _QUOTES_NEXT_LINE = re.compile(
     # A quotation mark, or text before a fence:
     r"""(?:(?:^|[\s:(\[])["'“„«‹「『《‘`]|\S.*`{3,}[\w+#.-]{0,60}"""
@@ -145,6 +148,7 @@ _ASSISTANT = re.compile(
 _ENCLOSURES = (
     (re.compile(r"<!--"), re.compile(r"-->")),
     (re.compile(r"(?<![\w.~*/])/\*"), re.compile(r"\*/")),  # `src/*` does not start a comment
+    (re.compile(r"<\|channel\|>analysis\b[^\n<]{0,100}<\|message\|>"), re.compile(r"<\|end\|>")),
     (_OTHER_SPEAKER, _ASSISTANT),
 )
 """Start and end of text that is not the model's answer."""

@@ -93,6 +93,7 @@ def test_the_last_value_that_fits_is_used_and_values_in_thinking_only_without_an
         "<|START_THINKING|>@<|END_THINKING|>",
         "<|begin_of_thought|>@<|end_of_thought|>",
         "<|channel|>analysis<|message|>@<|end|>",
+        "<|channel>thought\n@<channel|>",
     ],
 )
 def test_a_draft_in_thinking_never_replaces_json_outside_of_it(tags):
@@ -100,6 +101,11 @@ def test_a_draft_in_thinking_never_replaces_json_outside_of_it(tags):
     for answer in ('{"m": 2}', '{"n": "two"}', '{"n": oops}'):
         for text in (f"{draft}\n{answer}", f"{answer}\n{draft}"):
             assert not CONTROLLER.parse_and_validate(text, SCHEMA).success
+    for answer in ("5", '"no"', "null", "[1]"):
+        assert not CONTROLLER.parse_and_validate(f"{draft}{answer}", SCHEMA).success
+    unclosed = tags.partition("@")[0] + '{"n": 1}'
+    for text in (f'{{"m": 2}}\n{unclosed}', f'{{"m": 2}}\n\n{unclosed}'):
+        assert not CONTROLLER.parse_and_validate(text, SCHEMA).success
     assert CONTROLLER.parse_and_validate(f'{draft}\n{{"n": 2}}', SCHEMA).data == {"n": 2}
     assert CONTROLLER.parse_and_validate(draft, SCHEMA).data == {"n": 1}
 

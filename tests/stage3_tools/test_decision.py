@@ -135,9 +135,7 @@ def test_a_decision_written_as_a_json_string_is_a_quotation():
         f"It says: </think>{json.dumps(RM)[1:-1]}",
         f"```\n{json.dumps(RM)}\n```",
     ):
-        assert feedback(parse_tool_decision(READ, text)).startswith(
-            "The JSON is part of other text"
-        )
+        assert feedback(parse_tool_decision(READ, text)).startswith("The decision is in a string")
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,11 @@ from stage2_output import find_json, thinking_blocks, without_thinking
         ("<|channel|>analysis<|message|>notes<|end|>one", "one"),
         ("<|start|>assistant<|channel|>analysis<|message|>a </think> b<|end|>one", "one"),
         ("<think>a<|end|>b</think>one<|end|>", "one<|end|>"),
+        ("<|channel>thought\nnotes<channel|>one", "one"),
+        ("<|channel>\nnotes<channel|>one", "one"),
+        ("<think >notes</think >one", "one"),
+        ("<longcat_think>notes</longcat_think>one", "one"),
+        ("<inner_thoughts>a</inner_thoughts><scratch_pad>b</scratch_pad>one", "one"),
         ("one\n  <think>notes", "one"),
         ("one\ntwo <think> three", "one two <think> three"),
         ("one\ntwo <think>\nnotes", "one two"),
@@ -62,7 +67,8 @@ def test_a_block_is_closed_only_by_a_tag_of_its_own_form():
     tags = ["<think>@</think>", "[THINK]@[/THINK]", "<|START_THINKING|>@<|END_THINKING|>"]
     tags += ["<|begin_of_thought|>@<|end_of_thought|>", "◁think▷@◁/think▷", "<THINK>@</think>"]
     tags += ["<|channel|>analysis<|message|>@<|end|>", "<seed:think>@</seed:think>"]
-    assert [[block.is_closed for block in thinking_blocks(text)] for text in tags] == [[True]] * 8
+    tags += ["<|channel>thought\n@<channel|>", "<think >@</think>"]
+    assert [[block.is_closed for block in thinking_blocks(text)] for text in tags] == [[True]] * 10
     for other in ("</thinking>", "[/THINK]", "◁/think▷", "</seed:think>", "<|END_THINKING|>"):
         assert [block.is_closed for block in thinking_blocks(f"<think>a{other}b")] == [False]
     assert [block.is_closed for block in thinking_blocks("a</think>b")] == [False]

@@ -36,7 +36,7 @@ def test_a_synonym_or_a_misspelling_of_arguments_is_an_issue(key, arguments):
 
 @pytest.mark.parametrize("arguments", [{}, {"arguments": None}, {"arguments": {}}])
 def test_a_parameter_of_the_tool_beside_the_arguments_is_an_issue(arguments):
-    for key in ("days", "reason"):
+    for key in ("days", "reason", "Days"):
         hint = f'write it into the arguments: {{"arguments": {{"{key}": …}}}}'
         assert issues({**arguments, key: 3}) == [(f"/{key}", "arguments_key", hint)]
 
