@@ -163,7 +163,11 @@ class OutputController:
 def _cache_key(schema: Any) -> Hashable:
     """Return the JSON text of a schema, or the type; None for a type that is not hashable."""
     if schema is None or not isinstance(schema, Mapping):
-        return (type(schema), schema) if isinstance(schema, Hashable) else None
+        try:
+            hash(schema)
+        except TypeError:  # such as Annotated[int, [...]]
+            return None
+        return type(schema), schema
     try:
         return json.dumps(schema, sort_keys=True, default=repr)
     except (TypeError, ValueError, RecursionError) as error:

@@ -123,6 +123,7 @@ def newly_dropped(
         for each in candidates
         if each.index not in sent and all(each.message != other.message for other in pinned)
     ]
+    dropped = dropped if known else dropped[-most:]
     if not dropped:
         return []
     begin = bisect_left(rest, dropped[0].index, key=lambda each: each.index)

@@ -1,4 +1,5 @@
 import json
+from typing import Annotated
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -386,3 +387,7 @@ async def test_the_chat_method_of_a_gateway_can_be_used():
 def test_brackets_in_prose_after_an_answer_are_ignored():
     result = CONTROLLER.parse_and_validate('{"n": 1}\n(pattern [0-9]+, see [1, 2, ...])', SCHEMA)
     assert (result.success, result.data) == (True, {"n": 1})
+
+
+def test_an_annotated_type_that_is_not_hashable_is_a_schema():
+    assert CONTROLLER.parse_and_validate("1", Annotated[int, ["note"]]).data == 1

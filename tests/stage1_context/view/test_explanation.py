@@ -294,7 +294,9 @@ def test_the_newest_dropped_messages_are_the_newly_dropped_ones_of_a_first_reque
     window = DropOldest(max_messages=5)
     seen = dropped(selection(window, OTHERS[:length], system=()))
     assert [index for index, _ in seen] == [*range(first, length - 5)]
-    assert dropped(selection(window, OTHERS[:length], system=()), most=3) == seen[-3:]
+    for system in ((), (SYSTEM, SYSTEM)):
+        several = selection(DropOldest(max_messages=5), OTHERS[:length], system=system)
+        assert dropped(several, most=3) == dropped(several)[-3:]
 
 
 def test_a_pinned_message_is_not_newly_dropped():
