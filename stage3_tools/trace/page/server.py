@@ -50,6 +50,7 @@ class _Server(ThreadingHTTPServer):
     """
 
     max_seconds = 20.0
+    request_queue_size = 128  # connections that wait for their thread
 
     def __init__(self, *arguments: Any) -> None:
         self._started: dict[socket, float] = {}  # when each connection was opened, oldest first

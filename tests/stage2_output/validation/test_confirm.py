@@ -195,7 +195,7 @@ def test_random_schemas_and_values_have_the_verdict_of_jsonschema_alone(
     pytest.importorskip("jsonschema_rs")
     seen = Counter()
 
-    @settings(max_examples=40)
+    @settings(max_examples=15)
     @given(st.data())
     def judge(data):
         rules = data.draw(st.lists(RULE, max_size=3).map(dict)) | {

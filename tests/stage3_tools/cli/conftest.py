@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 
 TOOLS = '''
@@ -31,6 +33,16 @@ def tool_file(tmp_path):
     path = tmp_path / "my_tools.py"
     path.write_text(TOOLS, encoding="utf-8")
     return str(path)
+
+
+@pytest.fixture(autouse=True)
+def _own_modules(tmp_path, monkeypatch):
+    """The command imports a file of tools as a module, which no other test must find."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None)).startswith(str(tmp_path)):
+            del sys.modules[name]
 
 
 @pytest.fixture(autouse=True)
