@@ -11,7 +11,7 @@ ROOMS := $(wildcard $(patsubst %,tests/benchmarks/%_*.py,context gateway output 
 unexport PYTHONDONTWRITEBYTECODE PYTHONUNBUFFERED
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format reference grade course grade-peers mutants try-model test-real bench bench-peers bench-rooms clean
+.PHONY: help demo test test-long check format reference grade course grade-peers mutants try-model test-real bench bench-peers bench-rooms clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ demo: $(VENV)/.demo ## answer a question through all four stages, without a key 
 
 test: $(VENV)/.test ## run the tests, without a key and a network: two minutes
 	@$(BIN)/python -m pytest -q -n auto
+
+test-long: $(VENV)/.test ## run the long forms of random tests, and check generated files: two minutes
+	@$(BIN)/python -m pytest -q -n auto -m long
 
 check: $(VENV)/.dev ## check format, lint and types, and run the tests: required for every change
 	$(BIN)/ruff format --check .

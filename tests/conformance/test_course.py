@@ -65,6 +65,7 @@ def test_a_step_passes_while_the_others_are_unwritten(stage, step, tmp_path):
         assert found == ({"passed"} if graded == step else {"unwritten"})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("stage", FILES)
 def test_a_step_that_is_unwritten_fails_while_the_others_pass(stage, step, tmp_path):
@@ -150,6 +151,7 @@ async def test_an_operation_or_an_argument_that_a_subject_does_not_have_is_unsup
         assert outcome["error"]["kind"] == "unsupported"
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_the_page_of_differences_is_up_to_date() -> None:
     page = differences()

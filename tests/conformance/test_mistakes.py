@@ -44,6 +44,7 @@ def known_failures(stage):
     return json.loads(PATTERNS.read_text(encoding="utf-8")).get(stage, {})
 
 
+@pytest.mark.long
 @each_mistake
 def test_the_failures_of_a_mistake_are_known(path):
     failed = failures_of_mistake(path, cases_of(path.parent.name))

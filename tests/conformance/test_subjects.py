@@ -75,6 +75,7 @@ def functions_that_run():
         threading.setprofile(None)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stage", ["stage2", "stage3"])
 def test_the_code_of_a_case_runs_for_the_case(stage):
     subject = Subject(stage, load_module(FOLDER / "complete" / f"{stage}.py").OPERATIONS)

@@ -233,6 +233,7 @@ TRACED.remove("stage3_resume.py")  # its runs are in processes of their own, whi
 TRACED += [f"programs/{name}.py" for name in ("question", "step_by_step", "typed_answer")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", TRACED)
 def test_the_replay_of_a_run_of_an_example_is_identical(name, tmp_path, capsys):
     path = tmp_path / "run.jsonl"

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stage0_gateway
@@ -156,10 +156,19 @@ async def texts_of_request(model, key, answer, ask, folder):
     return [*texts, repr(gateway), (Path(folder) / "recording").read_text()]
 
 
+@pytest.mark.parametrize("examples", [15, pytest.param(100, marks=pytest.mark.long)])
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("ask", ["chat", "stream"])
-@given(key=KEYS, data=st.data())
-def test_a_key_is_hidden_in_every_spelling(model, ask, key, data):
+def test_a_key_is_hidden_in_every_spelling(model, ask, examples):
+    @settings(max_examples=examples)
+    @given(key=KEYS, data=st.data())
+    def judge(key, data):
+        check_that_a_key_is_hidden(model, ask, key, data)
+
+    judge()
+
+
+def check_that_a_key_is_hidden(model, ask, key, data):
     echo = data.draw(st.sampled_from(sorted(SPELLINGS)).map(lambda name: SPELLINGS[name](key)))
     answer = data.draw(st.sampled_from([*answers(model, echo).values()]))
     with TemporaryDirectory() as folder:

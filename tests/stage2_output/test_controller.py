@@ -1,7 +1,7 @@
 import json
-from typing import Annotated
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Annotated
 
 import pytest
 

@@ -187,15 +187,16 @@ KEYWORDS = {
 }
 
 
+@pytest.mark.parametrize("examples", [6, pytest.param(40, marks=pytest.mark.long)])
 @pytest.mark.parametrize("draft", [DRAFT2020, DRAFT7])
 @pytest.mark.parametrize("keyword", KEYWORDS)
 def test_random_schemas_and_values_have_the_verdict_of_jsonschema_alone(
-    keyword, draft, monkeypatch
+    keyword, draft, examples, monkeypatch
 ):
     pytest.importorskip("jsonschema_rs")
     seen = Counter()
 
-    @settings(max_examples=15)
+    @settings(max_examples=examples)
     @given(st.data())
     def judge(data):
         rules = data.draw(st.lists(RULE, max_size=3).map(dict)) | {
