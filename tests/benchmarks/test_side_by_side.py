@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 HERE = Path(__file__).parent / "side_by_side"
 DRIVERS = {
     "bare_httpx": None,

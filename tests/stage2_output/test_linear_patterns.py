@@ -15,6 +15,8 @@ import pytest
 
 import stage2_output
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(stage2_output.__file__).parent
 HIGH = 300  # a repeat with a higher limit must not backtrack
 MOST_WAYS = 2000  # of a pattern to continue from one position

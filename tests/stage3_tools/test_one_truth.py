@@ -26,7 +26,7 @@ from stage3_tools import (
     run_tool_loop,
 )
 
-EVERY_VALID, EVERY_INVALID = 3, 8
+EVERY_VALID, EVERY_INVALID = 6, 16
 ACCEPTED = re.compile("[a-zA-Z_][a-zA-Z0-9_-]{0,63}")  # the names that all providers accept
 REPLY = 'Said, "done" – 完了.'
 

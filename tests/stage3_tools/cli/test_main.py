@@ -223,6 +223,7 @@ def test_a_piped_reply_has_no_colors(tool_file):
     assert "\x1b" not in done.stdout + done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "missing", ["rich", "readline", "pty", "termios"], ids=lambda name: f"without {name}"
 )

@@ -66,13 +66,13 @@ def _plain(value):
     return dict(value)
 
 
-@pytest.mark.parametrize("runs", RUNS)
+@pytest.mark.parametrize("count", RUNS)
 @pytest.mark.parametrize("entry_point", ["prompt", "several", "native", "runner", "chain"])
 def test_the_requests_of_random_runs_are_rebuilt_and_their_replay_is_identical(
-    tmp_path, schema_problems, entry_point, runs
+    tmp_path, schema_problems, entry_point, count
 ):
     requests = calls = 0
-    for seed in range(runs):
+    for seed in range(count):
         path = tmp_path / f"{seed}.jsonl"
         world = monkey.play(entry_point, seed, partial(TracedWorld, path))
         assert schema_problems(path) == [], seed
@@ -90,4 +90,4 @@ def test_the_requests_of_random_runs_are_rebuilt_and_their_replay_is_identical(
         assert all(run.end is not None for run in runs if entry_point != "runner"), seed
         assert [text for run in runs for text in map(str, asyncio.run(replay(run)))] == [], seed
         requests, calls = requests + len(read), calls + sum(len(turn.calls) for turn in turns)
-    assert min(requests, calls) > runs
+    assert min(requests, calls) > count
