@@ -101,6 +101,7 @@ def opcodes(read, value):
         count += event == "opcode"
         return step
 
+    sys._getframe().f_trace_opcodes = True  # Python 3.12 reads this once, in settrace
     sys.settrace(step)
     try:
         read(value)

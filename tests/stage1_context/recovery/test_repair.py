@@ -283,6 +283,7 @@ def steps(function, *arguments):
         return trace
 
     before = sys.gettrace()
+    sys._getframe().f_trace_opcodes = True  # Python 3.12 reads this once, in settrace
     sys.settrace(trace)
     try:
         function(*arguments)
