@@ -14,7 +14,8 @@ import stamina
 from hypothesis import settings
 
 # Machines differ in speed, so examples have no deadline. The same examples are drawn everywhere.
-settings.register_profile("default", deadline=None, derandomize=True, max_examples=50)
+settings.register_profile("default", deadline=None, derandomize=True, max_examples=20)
+settings.register_profile("long", deadline=None, derandomize=True, max_examples=100)
 settings.load_profile("default")
 
 DATA = Path(

@@ -63,6 +63,7 @@ def test_make_without_a_target_lists_the_targets(fresh):
         "help",
         "demo",
         "test",
+        "test-long",
         "check",
         "grade",
         "course",

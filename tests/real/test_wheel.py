@@ -86,6 +86,8 @@ def test_ask_inspect_and_replay_work_in_another_folder(installed, tmp_path):
     command = installed / "llm-stages"
     tools = tmp_path / "tools.py"
     tools.write_text(
+        "from stage3_tools import tool\n\n\n"
+        '@tool(effect="read")\n'
         "def get_weather(city: str) -> str:\n"
         '    """Get the weather in a city."""\n'
         '    return f"22 degrees in {city}"\n'
