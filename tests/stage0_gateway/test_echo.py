@@ -17,6 +17,8 @@ from stage0_gateway import ChatResponse, Gateway, Message, ToolCall
 from stage0_gateway.server.answer import reply_answer
 from stage0_gateway.server.routing import format_of, wants_stream
 
+pytestmark = pytest.mark.long
+
 MODELS = {"openai": "/v1", "anthropic": "/v1", "gemini": "/v1beta", "openai-responses": "/v1"}
 texts = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=80)
 names = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=80)

@@ -13,6 +13,8 @@ from stage2_output import (
 )
 from stage3_tools import parse_tool_decision, parse_tool_decisions
 
+pytestmark = pytest.mark.long
+
 CONTROLLER = OutputController()
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 LIBRARY_ONLY = {"required": ["a"], "unevaluatedProperties": False}

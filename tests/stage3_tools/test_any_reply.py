@@ -12,6 +12,8 @@ from stage1_context import ContextEngine
 from stage2_output import OutputController
 from stage3_tools import Tool, ToolLoopDeps, ToolLoopOptions, ToolRegistry, run_tool_loop
 
+pytestmark = pytest.mark.long
+
 SCHEMAS = {
     "add": {
         "type": "object",

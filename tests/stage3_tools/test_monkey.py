@@ -28,6 +28,8 @@ from stage3_tools import (
     run_tool_loop,
 )
 
+pytestmark = pytest.mark.long
+
 _spec = importlib.util.spec_from_file_location(
     "monkey_world", Path(__file__).with_name("monkey_world.py")
 )

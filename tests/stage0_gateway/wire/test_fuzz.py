@@ -14,6 +14,8 @@ from stage0_gateway.streaming.sse import SseReader
 from stage0_gateway.wire import anthropic, gemini, openai, openai_responses
 from stage0_gateway.wire.error_body import error_for_body
 
+pytestmark = pytest.mark.long
+
 WIRES = (openai, anthropic, gemini, openai_responses)
 many = settings(max_examples=150)
 each_wire = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.NAME)

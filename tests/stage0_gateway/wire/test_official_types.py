@@ -17,6 +17,8 @@ from stage0_gateway.server import openai as serve_openai
 from stage0_gateway.server import openai_responses as serve_openai_responses
 from stage0_gateway.wire import anthropic, gemini, openai, openai_responses
 
+pytestmark = pytest.mark.long
+
 FORMATS = {
     "openai": (serve_openai, openai),
     "anthropic": (serve_anthropic, anthropic),
