@@ -80,6 +80,7 @@ def test_the_offline_model_identifies_itself():
     assert "rules, not from a language model" in run("basic_usage.py").stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("question", "rounds", "words"),
     [
@@ -156,6 +157,7 @@ def failed():
         }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", INVALID_SETTINGS)
 def test_invalid_settings_end_with_one_line_and_status_1(failed, case):
     done, text = failed[case].result(), INVALID_SETTINGS[case][1]

@@ -26,6 +26,8 @@ from stage3_tools import (
     run_tool_loop,
 )
 
+pytestmark = pytest.mark.long
+
 EVERY_VALID, EVERY_INVALID = 6, 16
 ACCEPTED = re.compile("[a-zA-Z_][a-zA-Z0-9_-]{0,63}")  # the names that all providers accept
 REPLY = 'Said, "done" – 完了.'
