@@ -297,7 +297,7 @@ def _position_problem(
     if is_string:
         return Issue("", _IN_STRING, "json")
     strict_tools = [name for name, tool in tools.items() if _must_be_whole(tool, strict)]
-    if strict_tools and not (is_alone and "comment" not in repairs):
+    if strict_tools and (not is_alone or "comment" in repairs):
         return _not_whole(result.data, strict_tools)
     if not is_alone and not is_answer(answer, found.start, end):
         return Issue("", _MENTIONED, "json")

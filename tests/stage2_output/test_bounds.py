@@ -3,7 +3,7 @@ hours."""
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stage2_output import CompiledSchema, Issue
@@ -167,7 +167,6 @@ VALUES = st.recursive(
 
 
 @pytest.mark.timeout(300)
-@settings(max_examples=15)
 @given(
     VALUES,
     st.sampled_from(["anyOf", "oneOf"]),

@@ -24,13 +24,14 @@ def changed(path, content, old, new):
     return path
 
 
-async def test_prefixes_can_be_read(written, tmp_path):
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.long)])
+async def test_every_prefix_can_be_read(written, tmp_path, step):
     path = tmp_path / "prefix.jsonl"
     whole = read_run_of(path, written)
     newlines = [at for at in range(len(written)) if written[at] == ord("\n")]
     near_newlines = {at + offset for at in newlines for offset in (-1, 0, 1, 2)}
     for end in sorted(
-        {*range(0, len(written), 7), *near_newlines} - {len(written), len(written) + 1}
+        {*range(0, len(written), step), *near_newlines} - {len(written), len(written) + 1}
     ):
         path.write_bytes(written[:end])
         runs = read_runs(path)
