@@ -9,13 +9,13 @@ Both run the same loop (`loop.py`).
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from dataclasses import replace
 from typing import Any, Unpack
 
 from stage0_gateway import Gateway, Message
-from stage3_tools.events import LoopEvent
-from stage3_tools.loop import run_tool_loop, with_keywords
+from stage3_tools.events import LoopEnded, LoopEvent
+from stage3_tools.loop import part_of_run, run_tool_loop, with_keywords
 from stage3_tools.options import ToolLoopDeps, ToolLoopOptions
 from stage3_tools.registry import Registrable, ToolRegistry
 from stage3_tools.result import ToolLoopResult
@@ -64,7 +64,8 @@ async def run_events(
     """Run the loop and yield its events; the last one, `LoopEnded`, holds the result.
 
     The run continues when the next event is requested, so a listener of a `reply_stream` misses
-    nothing. Closing the iterator cancels the run: each call gets its result.
+    nothing. The session is therefore in use until the last event: another run on it raises a
+    RuntimeError there. Closing the iterator cancels the run: each call gets its result.
 
     Args:
         deps: As for `run_tool_loop`, like all other arguments.
@@ -95,7 +96,10 @@ async def run_events(
     run.add_done_callback(lambda _: events.put_nowait(None))
     try:
         while (event := await events.get()) is not None:
-            yield event
+            has_ended = isinstance(event, LoopEnded)  # the session is free again
+            transcript = deps.context_engine.transcript(session_id)
+            with nullcontext() if has_ended else part_of_run(transcript):
+                yield event
             untaken.popleft().set()
         run.result()  # raises what the run raised
     finally:

@@ -5,8 +5,8 @@ at a time, and `execute_tool_chain` starts the loop with a reply. The turn itsel
 """
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import fields, replace
 from typing import Any, TypeVar, Unpack, cast
@@ -182,17 +182,23 @@ it ends, because tasks that it started keep their copy of this variable.
 @asynccontextmanager
 async def session_lock(transcript: Transcript, session_id: str) -> AsyncIterator[None]:
     """Serialize the runs on one conversation; a run inside of itself raises a RuntimeError."""
-    outer = _locked.get()
-    if any(transcript in locked for locked in outer):
+    if any(transcript in locked for locked in _locked.get()):
         raise RuntimeError(
             f"{session_id!r} is running already, and waits for the tool or callback that asks "
             "here. Use another session, or ask after the run."
         )
     async with transcript.lock:
-        locked = [transcript]
-        _locked.set((*outer, locked))
-        try:
+        with part_of_run(transcript):
             yield
-        finally:
-            locked.clear()
-            _locked.set(outer)
+
+
+@contextmanager
+def part_of_run(transcript: Transcript) -> Iterator[None]:
+    """Mark the code that a run on this conversation waits for, so that it cannot wait for it."""
+    locked = [transcript]
+    _locked.set((*_locked.get(), locked))
+    try:
+        yield
+    finally:
+        locked.clear()
+        _locked.set(tuple(each for each in _locked.get() if each is not locked))

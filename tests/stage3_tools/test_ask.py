@@ -236,6 +236,42 @@ async def test_the_iterator_may_be_closed_at_every_event(name):
         assert (await deps.context_engine.history(session)).check_history() == []
 
 
+async def test_a_second_run_on_the_session_of_the_iterator_raises_until_the_last_event():
+    """The first run waits for the consumer, so a second run would wait forever."""
+    deps = ToolLoopDeps(Script(CALL, "Mild.", "Bye.").chat, tool_registry=[get_weather])
+    session_id = await deps.context_engine.create_session()
+    refused = []
+
+    async def ask_again():
+        return await run_tool_loop(deps, session_id, "And now?", dialect=NativeDialect())
+
+    options = ToolLoopOptions(dialect=NativeDialect())
+    async for event in run_events(deps, session_id, "Weather?", options):
+        if isinstance(event, LoopEnded):
+            assert (await ask_again()).reply == "Bye."
+            break
+        for second in (ask_again(), asyncio.create_task(ask_again())):
+            with pytest.raises(RuntimeError, match="is running already, and waits for"):
+                await second
+        refused.append(event.name)
+    assert refused == ["turn_start", "decision", "tool_call", "tool_result", "turn_end"] + [
+        "turn_start",
+        "decision",
+        "turn_end",
+    ]
+
+
+async def test_after_the_iterator_was_left_the_session_can_be_used_again():
+    deps = ToolLoopDeps(Script("Hello.", "Hello again.").chat)
+    session_id = await deps.context_engine.create_session()
+    options = ToolLoopOptions(dialect=NativeDialect())
+    events = run_events(deps, session_id, "Hi", options)
+    async for _ in events:
+        break
+    await events.aclose()
+    assert (await run_tool_loop(deps, session_id, "Hi", options)).status == "completed"
+
+
 async def test_progress_is_yielded_while_the_tool_runs():
     @tool(effect="read")
     async def steps(context: ToolContext) -> str:
