@@ -11,7 +11,7 @@ another process added a reply or the progress of a call. Then no tool runs twice
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-from stage0_gateway import Message, Usage
+from stage0_gateway import ChatResponse, Message, Usage
 from stage1_context.counting.calibration import Calibration
 from stage1_context.counting.heuristic import ApproximateCounter
 from stage1_context.errors import SessionConflict
@@ -26,9 +26,16 @@ from stage1_context.view.projection import exchanges_of, history_of, shown_excha
 from stage1_context.view.selection import Selection, select
 from stage1_context.window import KeepEverything, TokenBudget, WindowPolicy
 
-AutoCompact = Callable[["Transcript", Selection, Message | None], Awaitable[Selection]]
+OnSummary = Callable[[ChatResponse], None]
+"""Called with each reply of a model that summarizes old messages."""
+
+AutoCompact = Callable[["Transcript", Selection, Message | None, OnSummary], Awaitable[Selection]]
 """Called with the selection and the pinned message of each request. It may summarize old messages,
 and returns the selection to send."""
+
+
+def ignore_summary(reply: ChatResponse) -> None:
+    """Do nothing with the reply of a model that summarizes old messages."""
 
 
 class Transcript:
@@ -150,6 +157,7 @@ class Transcript:
         reserve_tokens: int = 0,
         include_summary: bool = True,
         pinned: Message | None = None,
+        on_summary: OnSummary = ignore_summary,
     ) -> list[Message]:
         """Return the messages of the next request.
 
@@ -159,6 +167,8 @@ class Transcript:
             reserve_tokens: Tokens to leave for the reply.
             include_summary: False shows the messages that a summary replaces, and no summary.
             pinned: A message to send even if the window drops it, then before the other messages.
+            on_summary: Called with each reply of a model that summarizes old messages for this
+                request, so that its tokens are counted.
 
         Raises:
             SessionNotFound: The session does not exist.
@@ -171,7 +181,7 @@ class Transcript:
             pinned=pinned,
         )
         if self.auto_compact is not None and include_summary:
-            selection = await self.auto_compact(self, selection, pinned)
+            selection = await self.auto_compact(self, selection, pinned, on_summary)
         self.last_request = selection
         return [each.message for each in selection.chosen]
 

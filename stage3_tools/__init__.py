@@ -132,6 +132,7 @@ if TYPE_CHECKING:
     from stage3_tools.trace.values import RunRequest as RunRequest
     from stage3_tools.trace.values import RunResult as RunResult
     from stage3_tools.trace.values import RunRetry as RunRetry
+    from stage3_tools.trace.values import RunSummary as RunSummary
     from stage3_tools.trace.values import RunTool as RunTool
     from stage3_tools.trace.values import RunTurn as RunTurn
     from stage3_tools.trace.values import Unreadable as Unreadable

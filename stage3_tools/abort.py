@@ -68,12 +68,12 @@ class Abort:
 
 
 class RunStopped(Exception):
-    """A run was aborted or has no time left. The loop converts it to a status.
+    """A run was aborted, or it may use no more time, tokens or money. The loop returns the status.
 
     Args:
         status: The status of the run.
     """
 
-    def __init__(self, status: Literal["aborted", "timeout"]) -> None:
+    def __init__(self, status: Literal["aborted", "timeout", "limit"]) -> None:
         super().__init__(f"The run was stopped: {status}.")
         self.status = status

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, Unpack, cast
 
 from stage0_gateway import Message, as_message
 from stage1_context import Transcript
+from stage3_tools.abort import RunStopped
 from stage3_tools.dialects.escaping import is_from_framework
 from stage3_tools.options import ToolLoopDeps, ToolLoopOptions, type_error
 from stage3_tools.result import LoopStats, ToolLoopResult
@@ -162,15 +163,18 @@ def result_of(run: RunState, ending: Ending) -> ToolLoopResult:
 
 
 async def stoppable(run: RunState, body: Callable[[], Awaitable[T]]) -> T | Ending:
-    """Run the body; end it by the run's abort event or time limit if one of them comes first."""
+    """Run the body; end it by the run's abort event or by a limit if one of them comes first."""
     abort, seconds = run.options.abort, run.seconds_left
     body = body if run.trace is None else run.trace.watch(body)
-    if abort is None and seconds is None:
-        return await body()
     if abort is not None and abort.is_set():
-        return stopped("aborted", run.options)
+        return stopped("aborted", run)
+    if abort is None and seconds is None:
+        try:
+            return await body()
+        except RunStopped as stop:
+            return stopped(stop.status, run)
     result = await run_until_stopped(body(), abort, seconds)
-    return stopped(cast(Stop, result), run.options) if isinstance(result, str) else result
+    return stopped(cast(Stop, result), run) if isinstance(result, str) else result
 
 
 _locked: ContextVar[tuple[list[Transcript], ...]] = ContextVar("_locked", default=())

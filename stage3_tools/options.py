@@ -177,9 +177,15 @@ class ToolLoopOptions:
         max_parse_retries: How many invalid replies in a row are answered with feedback.
         temperature: The model's temperature; None leaves it to the server.
         max_tokens: The maximum number of tokens of one reply, which the window also reserves.
+        stop: Texts at which the model stops writing.
         reasoning: How much the model thinks before each reply: "low", "medium", "high", or a budget
             in tokens for models that accept one. None leaves it to the `Gateway`.
         model: Another "provider:name" for the requests of this run; None uses the gateway's.
+        provider_options: Fields that are merged into the body of each request unchanged, such as
+            `{"seed": 7}`.
+        tool_choice: What the first turn must call: "required", any tool; or the name of one tool.
+            Another reply is answered with feedback. "none" forbids calls in the first turn, "auto"
+            is the default. Later turns choose freely.
         dialect: `PromptDialect()`, `NativeDialect()`, or your own `Dialect`; None is the first.
         output_type: The type of the final reply: a type that pydantic supports, such as a model, or
             a JSON Schema. The reply is validated, and an invalid one is answered with feedback.
@@ -217,8 +223,11 @@ class ToolLoopOptions:
     max_parse_retries: int = 2
     temperature: float | None = None
     max_tokens: int | None = None
+    stop: str | Iterable[str] = ()
     reasoning: Reasoning | None = None
     model: str | None = None
+    provider_options: Mapping[str, Any] | None = None
+    tool_choice: str | None = None
     dialect: Dialect | None = None
     output_type: Any = None
     max_parallel_tools: int = MAX_PARALLEL
@@ -235,6 +244,10 @@ class ToolLoopOptions:
     trace: Trace | None = None
 
     def __post_init__(self) -> None:
+        stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
+        choice = None if self.tool_choice == "auto" else self.tool_choice
+        for name, value in (("stop", stop), ("tool_choice", choice)):
+            object.__setattr__(self, name, value)  # the dataclass is frozen
         minimums = {"max_tool_rounds": 0, "max_parse_retries": 0, "max_parallel_tools": 1}
         minimums["variables_over"] = PREVIEW
         for name, minimum in minimums.items():

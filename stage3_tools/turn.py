@@ -31,8 +31,9 @@ from stage3_tools.options import RequestInfo, type_error
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.run.recorder import run_and_record_calls
 from stage3_tools.run.state import ProviderStop, RunState, Turn
+from stage3_tools.run.tool_choice import ToolChoice
 
-_SETTINGS = ("temperature", "max_tokens", "reasoning", "model")
+_SETTINGS = ("temperature", "max_tokens", "stop", "reasoning", "model", "provider_options")
 _FAILED = "Your reply ended with the error {raw}, so nothing in it was used. Answer again."
 EMPTY = "Your reply was empty. Answer the user."
 
@@ -49,7 +50,7 @@ async def run_turn(run: RunState, *, last: bool = False) -> Turn:
 
     Raises:
         GatewayError: The model could not be reached. The history is unchanged.
-        RunStopped: The run was aborted or its time is over. Nothing was sent.
+        RunStopped: The run was aborted, or a limit was reached. Nothing was sent.
         SessionConflict: Another run works on this conversation.
         WindowTooSmall: Not even the newest exchange fits into the window.
         Exception: A listener, an approver or `before_send` raised. Each call has its result.
@@ -66,15 +67,21 @@ async def run_turn(run: RunState, *, last: bool = False) -> Turn:
 async def request(run: RunState, *, last: bool = False) -> Turn:
     """Select the messages that fit, render them, and call the model, now or when `read` waits."""
     run.checkpoint()
-    run.turns += 1
+    last = last or run.tool_choice == "none"
     await run.settings()  # now, because nothing may wait between appending calls and running them
     tools = run.tools()
-    messages = await _select_messages(run, tools, last)
+    choice = None if last or run.tool_choice is None else ToolChoice.of(run.tool_choice, tools)
+    instruction = LAST_REQUEST if last else choice.instruction if choice else ""
+    messages = await _select_messages(run, tools, instruction)
     if run.find_references(messages):
         tools = run.tools()
-        messages = await _select_messages(run, tools, last)
+        messages = await _select_messages(run, tools, instruction)
+    run.checkpoint()  # a summary of old messages takes time and tokens
+    run.turns += 1
     run.expected_length = run.transcript.length
     parts = run.dialect.render(messages, tools, last=last)
+    if choice is not None:
+        parts = choice.add_to(parts)
     if run.options.before_send is not None:
         parts = await _edit_messages(run, parts, tools, last)
     run.last_request = parts.messages
@@ -87,19 +94,20 @@ async def request(run: RunState, *, last: bool = False) -> Turn:
         keywords |= {"response_schema": parts.response_schema, "schema_optional": True}
     if run.deps.stream is not None:
         stream = run.deps.stream(parts.messages, **keywords)
-        return Turn(tools, last, stream=await _announced(run, stream))
+        return Turn(tools, last, choice, stream=await _announced(run, stream))
     response = await response_of(run.deps.chat(parts.messages, **keywords))
     run.add_usage(response)
-    return Turn(tools, last, response=response)
+    return Turn(tools, last, choice, response=response)
 
 
-async def _select_messages(run: RunState, tools: ToolRegistry, last: bool) -> list[Message]:
+async def _select_messages(run: RunState, tools: ToolRegistry, instruction: str) -> list[Message]:
     """The messages of the conversation that fit into the window."""
     select = partial(
         run.transcript.for_request,
-        extra_text=run.dialect.describe(tools) + (LAST_REQUEST if last else ""),
+        extra_text=run.dialect.describe(tools) + instruction,
         reserve_tokens=run.options.max_tokens or 0,
         pinned=run.question,
+        on_summary=run.add_summary,
     )
     messages = await select()
     return await _repaired(run, select) if _has_open_calls(messages) else messages
@@ -173,6 +181,8 @@ async def read(run: RunState, turn: Turn) -> None:
     if turn.interpretation is None:
         tools = ToolRegistry() if turn.last else turn.tools
         turn.interpretation = _interpret(run, turn.response, tools)
+        if turn.choice is not None:
+            turn.interpretation = turn.choice.check(turn.interpretation)
     if isinstance(turn.interpretation, ToolCalls):
         turn.interpretation = await _with_unique_ids(run, turn.interpretation)
     elif isinstance(turn.interpretation, FinalReply) and run.options.output_type is not None:
@@ -235,6 +245,8 @@ async def act(run: RunState, turn: Turn, skip_reason: str = "") -> None:
         return
     assert turn.response is not None
     text = turn.response.content
+    if isinstance(turn.interpretation, ToolCalls | FinalReply):
+        run.tool_choice = None
     match turn.interpretation:
         case ToolCalls(message, repairs):
             length = await run.transcript.append(message, expected=run.expected_length)

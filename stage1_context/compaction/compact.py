@@ -17,16 +17,16 @@ Not covered: the truth of a summary, which a model wrote; a model that obeys a t
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
-from stage0_gateway import Message
+from stage0_gateway import ChatResponse, Message, Usage, response_of
 from stage1_context.compaction.summarize import Chat, summarize
 from stage1_context.errors import SessionConflict, WindowTooSmall
 from stage1_context.store import LoopLock
 from stage1_context.tokens import Counted
-from stage1_context.transcript import Transcript
+from stage1_context.transcript import OnSummary, Transcript, ignore_summary
 from stage1_context.view.projection import summary_message
 from stage1_context.view.selection import Selection
 from stage1_context.window import DropOldest, KeepSystemAndRecent, exchange_start
@@ -52,6 +52,8 @@ class Compaction:
         fill: The fill of the window before; 1.0 is full.
         summarized: The number of messages that the summary replaces in addition.
         error: The exception of the model's call, if it failed.
+        usage: The tokens of the replies that wrote the summary, also of one that is not used.
+        cost: The cost of these replies in US dollars; None if no price is known.
     """
 
     session_id: str
@@ -60,6 +62,8 @@ class Compaction:
     fill: float
     summarized: int = 0
     error: Exception | None = field(default=None, repr=False)
+    usage: Usage = field(default_factory=Usage)
+    cost: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,11 @@ class AutomaticCompaction:
         self._paused_at = -_PAUSE  # a number of records
 
     async def __call__(
-        self, transcript: Transcript, selection: Selection, pinned: Message | None
+        self,
+        transcript: Transcript,
+        selection: Selection,
+        pinned: Message | None,
+        on_summary: OnSummary,
     ) -> Selection:
         """Compact if a selection fills the window; return the selection to send."""
         policy, reserve_tokens = self._policy, selection.budget.reserve_tokens
@@ -121,7 +129,7 @@ class AutomaticCompaction:
         async with self._lock.get():
             if 0 <= transcript.length - self._paused_at < _PAUSE:
                 return selection
-            compaction = await compact(transcript, policy, reserve_tokens)
+            compaction = await compact(transcript, policy, reserve_tokens, on_summary)
             selection = await transcript.select(reserve_tokens=reserve_tokens, pinned=pinned)
             if compaction.fill < policy.threshold:  # another request compacted the session
                 return selection
@@ -133,9 +141,29 @@ class AutomaticCompaction:
 
 
 async def compact(
-    transcript: Transcript, policy: CompactionPolicy, reserve_tokens: int = 0
+    transcript: Transcript,
+    policy: CompactionPolicy,
+    reserve_tokens: int = 0,
+    on_summary: OnSummary = ignore_summary,
 ) -> Compaction:
     """Summarize the old messages if the window is full; see `ContextEngine.compact`."""
+    replies = list[ChatResponse]()
+
+    async def chat(messages: Sequence[Message]) -> ChatResponse:
+        reply = await response_of(policy.chat(messages))
+        replies.append(reply)
+        on_summary(reply)
+        return reply
+
+    compaction = await _compact(transcript, policy, reserve_tokens, chat)
+    costs = [reply.cost for reply in replies if reply.cost is not None]
+    usage = sum((reply.usage for reply in replies if reply.usage), Usage())
+    return replace(compaction, usage=usage, cost=sum(costs) if costs else None)
+
+
+async def _compact(
+    transcript: Transcript, policy: CompactionPolicy, reserve_tokens: int, chat: Chat
+) -> Compaction:
     result = partial(Compaction, transcript.session_id)
     created, before = (await transcript.info()).created, await transcript.summary()
     selection = await transcript.select(reserve_tokens=reserve_tokens, complete=True)
@@ -148,7 +176,7 @@ async def compact(
         return result(False, "All messages belong to the newest part.", fill)
     messages, counter = [each.message for each in old], transcript.counter
     try:
-        text = await summarize(policy.chat, before, messages, counter, _piece_tokens(selection))
+        text = await summarize(chat, before, messages, counter, _piece_tokens(selection))
     except Exception as error:  # the conversation continues without a summary
         return result(False, f"The model failed: {error}", fill, error=error)
     until = newest[0].index if newest else old[-1].index + 1

@@ -73,6 +73,11 @@ class ToolChainOptions(ToolLoopOptions):
             )
         if self.check_tool_results and self.approve is None and self.approve_result is None:
             raise ValueError("check_tool_results needs an approver: set approve_result or approve.")
+        if self.tool_choice is not None:
+            raise ValueError(
+                "A chain starts with a reply, so tool_choice comes too late. Pass it to the "
+                "request for this reply: gateway.chat(messages, tools=..., tool_choice=...)."
+            )
         self._set("context_messages", as_messages("context_messages", self.context_messages))
         if max_rounds is not None:
             self._set("max_tool_rounds", max_rounds)

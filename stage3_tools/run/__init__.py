@@ -2,6 +2,7 @@
 
     state          `RunState` and `Turn`: what a run has done so far
     notifier       call listeners, plain or async, in order
+    tool_choice    what the first reply must call
     repeats        the same call several times in a row
     recorder       run the calls of a message and append one result for each
     stop_policy    when a run ends, and with which status

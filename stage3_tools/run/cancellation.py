@@ -14,7 +14,7 @@ from stage3_tools.abort import Abort, RunStopped
 
 T = TypeVar("T")
 
-Stop = Literal["aborted", "timeout"]
+Stop = Literal["aborted", "timeout", "limit"]
 
 
 async def run_until_stopped(

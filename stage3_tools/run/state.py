@@ -43,6 +43,7 @@ from stage3_tools.result import (
 )
 from stage3_tools.run.notifier import Notifier
 from stage3_tools.run.repeats import Repeats
+from stage3_tools.run.tool_choice import ToolChoice
 from stage3_tools.tool import Tool
 from stage3_tools.variables.long_values import LongValues
 
@@ -64,6 +65,7 @@ class Turn:
     Attributes:
         tools: The tools that the model may call.
         last: Whether tools could not be called in the request; calls in the reply are dropped.
+        choice: What the reply must call.
         stream: The reply while it arrives, if it is streamed.
         response: The complete reply; None until it was read.
         interpretation: The meaning of the reply; None until it is known.
@@ -75,6 +77,7 @@ class Turn:
 
     tools: ToolRegistry
     last: bool = False
+    choice: ToolChoice | None = None
     stream: MessageStream | None = None
     response: ChatResponse | None = None
     interpretation: ReplyInterpretation | ProviderStop | None = None
@@ -115,8 +118,9 @@ class RunState:
         is_over: Whether `loop_end` was reported. An abandoned tool may still run.
         turns: The number of requests so far.
         tool_rounds: The number of turns that ran a tool.
-        usage: The tokens of all replies.
-        cost: The cost of all replies in US dollars; None if no price is known.
+        usage: The tokens of all replies, and of summaries of old messages.
+        cost: Their cost in US dollars; None if no price is known.
+        summaries: The replies that summarized old messages for a request of this run.
         records: All calls with their results.
         repeats: Counts equal calls in a row.
         expected_length: The number of records in the journal when the last request was made. A
@@ -124,6 +128,7 @@ class RunState:
         last_request: The messages of the last request.
         last_content: The text of the last reply.
         last_usage: The tokens of the last reply.
+        tool_choice: What the next reply must call, as in the options; None after a valid reply.
         reads_variables: Whether the model has seen a reference, and therefore has the tool
             `read_variable`; None if not known yet.
         trace: Follows the run; None if nothing does.
@@ -141,18 +146,21 @@ class RunState:
     tool_rounds: int = 0
     usage: Usage = field(default_factory=Usage)
     cost: float | None = None
+    summaries: list[ChatResponse] = field(default_factory=list)
     records: list[ToolCallRecord] = field(default_factory=list)
     repeats: Repeats = field(default_factory=Repeats)
     expected_length: int | None = None
     last_request: tuple[Message, ...] = ()
     last_content: str | None = None
     last_usage: Usage | None = None
+    tool_choice: str | None = None
     reads_variables: bool | None = None
     _settings: ExecutionSettings | None = None
     _notifier: Notifier = field(default_factory=Notifier)
     trace: RunTrace | None = None
 
     def __post_init__(self) -> None:
+        self.tool_choice = self.options.tool_choice
         if self.options.trace is not None:
             self.trace = self.options.trace.start(self)
 
@@ -214,6 +222,8 @@ class RunState:
 
     def change_options(self, options: ToolLoopOptions) -> None:
         """Use other options from now on."""
+        if options.tool_choice != self.options.tool_choice:
+            self.tool_choice = options.tool_choice
         self.options = options if self.trace is None else self.trace.wrap_options(options)
         self._settings = None
         vars(self).pop("dialect", None)
@@ -282,6 +292,14 @@ class RunState:
         """Add the tokens and the cost of a reply."""
         self.last_usage, self.last_content = response.usage, response.content
         self.transcript.report_usage(response.usage)
+        self._count(response)
+
+    def add_summary(self, response: ChatResponse) -> None:
+        """Add the tokens and the cost of a reply that summarizes old messages."""
+        self.summaries.append(response)
+        self._count(response)
+
+    def _count(self, response: ChatResponse) -> None:
         if response.usage is not None:
             self.usage += response.usage
         if response.cost is not None:
@@ -310,11 +328,11 @@ class RunState:
         return "timeout" if seconds is not None and seconds <= 0 else None
 
     def checkpoint(self) -> None:
-        """Raise RunStopped if the run was stopped. Called before each request.
+        """Raise RunStopped if the run was stopped or a limit was reached, before each request.
 
         A stopped run is cancelled only once, and a function of the user may suppress that.
         """
-        if reason := self.stop_reason:
+        if reason := self.stop_reason or ("limit" if self.limit_reached else None):
             raise RunStopped(reason)
 
     # ---- events

@@ -6,12 +6,12 @@ runner.
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from stage0_gateway import Message, ToolCall
 from stage3_tools.dialects.protocol import FinalReply, InvalidReply, ToolCalls
-from stage3_tools.options import ToolLoopOptions
 from stage3_tools.result import LoopStatus
+from stage3_tools.run.cancellation import Stop
 from stage3_tools.run.state import ProviderStop, RunState, Turn, ran_tools
 
 MAX_PAUSES = 5
@@ -164,8 +164,11 @@ def _without_tools(limit: Ending, ending: Ending, *, is_typed: bool) -> Ending:
     return Ending(limit.status, None, f"{limit.reason} {reason}")
 
 
-def stopped(how: Literal["aborted", "timeout"], options: ToolLoopOptions) -> Ending:
-    """The ending of a run that was stopped by its abort event or its time limit."""
+def stopped(how: Stop, run: RunState) -> Ending:
+    """The ending of a run that was stopped by its abort event or by a limit."""
+    options = run.options
+    if how == "limit":
+        return Ending("limit", None, run.limit_reached)
     if how == "timeout":
         seconds = options.limits.seconds if options.limits else None
         return Ending("timeout", None, f"The run took longer than its limit of {seconds:g} s.")

@@ -172,7 +172,7 @@ class TurnStepper:
             async with self._lock():
                 await act(self._run, self._turn, STOPPED)
                 waiting = self._turn.waiting
-        return replace(stopped(how, self._run.options), waiting=waiting)
+        return replace(stopped(how, self._run), waiting=waiting)
 
     async def run_calls(self) -> tuple[Message, ...]:
         """Run the calls of the newest reply, if that was not done; return the result messages.

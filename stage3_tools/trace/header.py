@@ -13,6 +13,7 @@ from time import time
 from typing import Any
 
 from stage3_tools.options import RunLimits, ToolLoopOptions
+from stage3_tools.result import plain_data
 from stage3_tools.run.state import RunState
 from stage3_tools.trace.rules import RULES_VERSION
 from stage3_tools.trace.values import RunParent
@@ -33,7 +34,8 @@ def header(run: RunState, gateway: object, parent: RunParent | None) -> dict[str
     options, written = run.options, dict[str, Any]()
     model = getattr(gateway, "model", None)
     for name in _OPTIONS:
-        if (value := getattr(options, name)) is not None:
+        value = getattr(options, name)
+        if value is not None and value != ():
             written[name] = _plain(value)
     if options.output_type is not None:
         written["output_type"] = run.deps.output_controller.compile(options.output_type).schema
@@ -54,6 +56,8 @@ def header(run: RunState, gateway: object, parent: RunParent | None) -> dict[str
 def _plain(value: Any) -> Any:
     if isinstance(value, bool | int | float | str):
         return value
+    if isinstance(value, Mapping | tuple):
+        return plain_data(value)
     if isinstance(value, RunLimits):
         return {name: limit for name, limit in asdict(value).items() if limit is not None}
     return getattr(value, "__qualname__", type(value).__qualname__)

@@ -22,6 +22,7 @@ MODULES = {
     "RunRequest": "values",
     "RunResult": "values",
     "RunRetry": "values",
+    "RunSummary": "values",
     "RunTool": "values",
     "RunTurn": "values",
     "Unreadable": "values",

@@ -37,6 +37,7 @@ from stage3_tools.trace.values import (
     RunRequest,
     RunResult,
     RunRetry,
+    RunSummary,
     RunTool,
     RunTurn,
     Unreadable,
@@ -228,6 +229,10 @@ class _Reader:
             dropped=tuple(
                 DroppedMessage(self._messages[hash], reason, hash)
                 for hash, reason in fields.get("dropped", ())
+            ),
+            summaries=tuple(
+                RunSummary(_optional(_usage, each.get("usage")), each.get("cost"))
+                for each in fields.get("summaries", ())
             ),
         )
         run.sent = hashes

@@ -33,6 +33,7 @@ from stage0_gateway import (
     response_of,
 )
 from stage2_output import extract_json
+from stage3_tools.abort import RunStopped
 from stage3_tools.errors import ToolError, exception_text
 from stage3_tools.events import (
     ApprovalPending,
@@ -93,6 +94,7 @@ class RunRecorder:
         self._dropped = DroppedMessages()
         self._sent: tuple[Message, ...] = ()  # the previous request
         self._stored: tuple[Message, ...] = ()
+        self._summaries = 0  # the number of summaries that requests contain
         self._dialect: object = None
         self._keywords: dict[str, Any] = {}
         self._tools: tuple[Tool, ...] = ()
@@ -140,7 +142,8 @@ class RunRecorder:
             try:
                 return await body()
             except BaseException as error:
-                status = self._run.stop_reason  # if it was stopped, the event `loop_end` follows
+                # If the run was stopped, the event `loop_end` follows.
+                status = error.status if isinstance(error, RunStopped) else self._run.stop_reason
                 if status is None:
                     self._error = _error(error)
                 ending = {"status": status or _status(error), **self._totals()}
@@ -175,6 +178,9 @@ class RunRecorder:
         if self._run.dialect is not self._dialect:
             self._dialect = self._run.dialect
             line["dialect"] = described_dialect(self._dialect)
+        if summaries := self._run.summaries[self._summaries :]:
+            self._summaries = len(self._run.summaries)
+            line["summaries"] = [_reply_costs(each) for each in summaries]
         if dropped:
             line["dropped"] = [[self._add_message(each), reason] for each, reason in dropped]
         if self._find_new_tools():
@@ -211,9 +217,7 @@ class RunRecorder:
         for name in REPLY_FIELDS:  # a function of the program may return values of other types
             if (value := getattr(response, name)) is not None:
                 line[name] = str(value)
-        line |= _cost(response.cost)
-        if response.usage is not None:
-            line["usage"] = _counts(response.usage)
+        line |= _reply_costs(response)
         if attempts := response.attempts:
             line["attempts"] = [asdict(attempt) for attempt in attempts]
         self._replied = response.message
@@ -471,6 +475,12 @@ def _counts(usage: Usage) -> dict[str, int | None]:
         "cache_write_tokens": usage.cache_write_tokens,
     }
     return {name: count for name, count in counts.items() if isinstance(count, int)}
+
+
+def _reply_costs(response: ChatResponse) -> dict[str, Any]:
+    """The cost and the tokens of a reply, where they are known."""
+    usage = {} if response.usage is None else {"usage": _counts(response.usage)}
+    return _cost(response.cost) | usage
 
 
 def _cost(dollars: object) -> dict[str, float]:

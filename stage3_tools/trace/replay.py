@@ -35,7 +35,7 @@ from stage3_tools.options import RunLimits, ToolLoopDeps, ToolLoopOptions
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolResult
 from stage3_tools.run.state import RunState, Turn
-from stage3_tools.run.stop_policy import Ending, StopPolicy
+from stage3_tools.run.stop_policy import Ending, StopPolicy, stopped
 from stage3_tools.tool import Tool
 from stage3_tools.trace.header import DIALECT_SETTINGS
 from stage3_tools.trace.rules import changed_since, rules_behind
@@ -52,8 +52,8 @@ from stage3_tools.trace.values import (
 from stage3_tools.turn import EMPTY, act, read, request
 from stage3_tools.variables.long_values import json_value
 
-_SETTINGS = ("temperature", "max_tokens", "reasoning")
-_PLAIN = ("max_parse_retries", "max_parallel_tools", *_SETTINGS)
+_SETTINGS = ("temperature", "max_tokens", "stop", "reasoning", "provider_options")
+_PLAIN = ("max_parse_retries", "max_parallel_tools", "tool_choice", *_SETTINGS)
 _FROM_OUTSIDE = {"aborted", "timeout", "error", "cancelled", "unfinished"}
 """Endings that the program caused, not the replies."""
 
@@ -163,6 +163,7 @@ class _Replay:
         settings: dict[str, Any] = {"model": recorded.options.get("model")}
         if self.run.entry == "runner":
             settings |= {name: recorded.options.get(name) for name in _SETTINGS}
+            settings["stop"] = settings["stop"] or ()
             settings["dialect"] = _dialect(recorded.dialect)
         self.state.change_options(replace(self.state.options, **settings))
 
@@ -264,6 +265,9 @@ class _Replay:
             return  # the program stopped the iteration
         if self.run.options.get("limits", {}).get("seconds") and end.status == "limit":
             return
+        if ending is None and end.status == "limit":  # before a request, at a summary
+            self.state.usage, self.state.cost = end.usage, end.cost
+            ending = stopped("limit", self.state) if self.state.limit_reached else None
         self.compare("end", "status", end.status, ending.status if ending else "no ending")
         self.compare("end", "reply", end.reply, ending.reply if ending else None)
 
@@ -348,9 +352,12 @@ class _ReplayTranscript(Transcript):
         super().__init__(MemoryStore({"replay": map(MessageRecord, messages)}), "replay")
         self._source = source
 
-    async def for_request(self, **_: Any) -> list[Message]:
-        """Return the messages that the window selected then."""
+    async def for_request(self, **keywords: Any) -> list[Message]:
+        """Return the messages that the window selected then, and count their summaries."""
         request = self._source.turn.request
+        for each in request.summaries if request else ():
+            reply = ChatResponse(Message.assistant(""), usage=each.usage, cost=each.cost)
+            keywords["on_summary"](reply)
         await self._reader.read_new()
         return list(request.stored) if request else []
 

@@ -94,6 +94,19 @@ class DroppedMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class RunSummary:
+    """The usage of a model that summarized old messages before a request.
+
+    Attributes:
+        usage: The token counts.
+        cost: US dollars.
+    """
+
+    usage: Usage | None = None
+    cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RunRequest:
     """One request, exactly as the model received it.
 
@@ -110,6 +123,7 @@ class RunRequest:
         stored: The messages of the conversation from which the request was rendered.
         dropped: The messages that the window or a summary leaves out for the first time. The first
             request of a run lists the newest ones only.
+        summaries: The replies of a model that summarized old messages for this request.
     """
 
     at: float
@@ -122,6 +136,7 @@ class RunRequest:
     dialect: Mapping[str, Any] = field(default_factory=dict)
     stored: tuple[Message, ...] = field(default=(), repr=False)
     dropped: tuple[DroppedMessage, ...] = ()
+    summaries: tuple[RunSummary, ...] = ()
 
     @property
     def keywords(self) -> dict[str, Any]:

@@ -254,11 +254,8 @@ async def test_a_second_run_on_the_session_of_the_iterator_raises_until_the_last
             with pytest.raises(RuntimeError, match="is running already, and waits for"):
                 await second
         refused.append(event.name)
-    assert refused == ["turn_start", "decision", "tool_call", "tool_result", "turn_end"] + [
-        "turn_start",
-        "decision",
-        "turn_end",
-    ]
+    turn = ["turn_start", "decision", "tool_call", "tool_result", "turn_end"]
+    assert refused == [*turn, "turn_start", "decision", "turn_end"]
 
 
 async def test_after_the_iterator_was_left_the_session_can_be_used_again():

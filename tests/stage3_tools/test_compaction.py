@@ -2,10 +2,19 @@
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
-from stage0_gateway import Gateway, Message, ScriptedModel, ToolCall, ToolSpec
+from stage0_gateway import (
+    ChatResponse,
+    Gateway,
+    Message,
+    ScriptedModel,
+    ToolCall,
+    ToolSpec,
+    Usage,
+)
 from stage1_context import (
     CompactionPolicy,
     ContextEngine,
@@ -17,14 +26,19 @@ from stage2_output import OutputController
 from stage3_tools import (
     NativeDialect,
     PromptDialect,
+    RunFile,
+    RunLimits,
     RunnerParams,
+    RunSummary,
     Tool,
     ToolLoopDeps,
     ToolLoopOptions,
     ToolRegistry,
     ToolRunner,
+    read_run,
     run_tool_loop,
 )
+from stage3_tools.trace.replay import replay
 
 HEADER = (
     "[Summary of earlier messages, written by a model. "
@@ -125,6 +139,73 @@ async def test_a_runner_without_a_session_is_compacted_too():
     assert (await ToolRunner(talk.deps, params)).content == "Hello."
     assert talk.model.requests[0].messages[0] == SUMMARY
     assert len(talk.reported) == 1
+
+
+# ---- tokens and cost of summaries
+
+COSTLY = ChatResponse(Message.assistant("They met."), "stop", usage=Usage(100, 20), cost=0.25)
+
+
+async def test_the_tokens_and_the_cost_of_a_summary_count_in_the_result_of_the_run():
+    reply = ChatResponse(Message.assistant("Hello."), "stop", usage=Usage(30, 5))
+    talk = Talk(reply, summary=COSTLY)
+    await talk.begin()
+    result = await talk.ask("Who am I?")
+    assert (result.usage, result.cost) == (Usage(130, 25), 0.25)
+    [compaction] = talk.reported
+    assert (compaction.usage, compaction.cost) == (Usage(100, 20), 0.25)
+
+
+async def test_a_summary_that_is_not_used_counts_too():
+    cut = replace(COSTLY, finish_reason="length")
+    talk = Talk("Hello.", summary=cut)
+    await talk.begin()
+    result = await talk.ask("Who am I?")
+    assert (result.usage.input_tokens, result.cost) == (110, 0.25)
+    assert (talk.reported[0].done, talk.reported[0].cost) == (False, 0.25)
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        (RunLimits(tokens=100), "The limit of 100 tokens for this run was reached: 120 were used."),
+        (
+            RunLimits(cost=0.2),
+            "The limit of 0.2 dollars for this run was reached: 0.25 were spent.",
+        ),
+    ],
+)
+async def test_if_a_summary_reaches_a_limit_the_request_is_not_sent(limits, reason, tmp_path):
+    talk, file = Talk(summary=COSTLY), tmp_path / "run.jsonl"
+    await talk.begin()
+    options = ToolLoopOptions(dialect=NativeDialect(), limits=limits, trace=RunFile(file))
+    result = await run_tool_loop(talk.deps, "s", "Who am I?", options)
+    assert (result.status, result.status_reason, result.stats.turns) == ("limit", reason, 0)
+    assert talk.model.requests == []
+    assert (await talk.engine.history("s")).messages[-1] == Message.user("Who am I?")
+    end = read_run(file).end
+    assert (end.status, end.usage, end.cost) == ("limit", Usage(100, 20), 0.25)
+
+    params = RunnerParams(messages=talk.messages, dialect=NativeDialect(), limits=limits)
+    runner = ToolRunner(talk.deps, params)
+    with pytest.raises(RuntimeError, match=reason):
+        await runner
+    assert runner.result.status == "limit"
+
+
+async def test_a_run_file_contains_the_summaries_of_each_request_and_replays(tmp_path):
+    file = tmp_path / "run.jsonl"
+    talk = Talk(calls(1), calls(2), summary=COSTLY)
+    await talk.begin()
+    options = ToolLoopOptions(
+        dialect=NativeDialect(), limits=RunLimits(cost=0.5), trace=RunFile(file)
+    )
+    result = await run_tool_loop(talk.deps, "s", "Go on.", options)
+    run = read_run(file)
+    summary = RunSummary(Usage(100, 20), 0.25)
+    assert [turn.request.summaries for turn in run.turns] == [(summary,), ()]
+    assert (result.status, result.cost, run.end.cost) == ("limit", 0.5, 0.5)
+    assert await replay(run) == []
 
 
 # ---- a summary that repeats instructions of others
