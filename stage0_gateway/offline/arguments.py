@@ -1,9 +1,9 @@
 """Fill the arguments of a tool, or the fields of a reply, from the words of a text.
 
-Covered are strings, numbers, integers, booleans and enums. Not covered are nested objects, arrays
-and limits such as `minimum`. An optional argument is filled only if it has an enum and the text
-contains one of its values. A required argument without a value is reported as missing, and never
-invented.
+Covered are strings, URLs, numbers, integers, booleans and enums. Not covered are nested objects,
+arrays and limits such as `minimum`. An optional argument is filled only if it has an enum and the
+text contains one of its values. A required argument without a value is reported as missing, and
+never invented.
 """
 
 import re
@@ -15,9 +15,11 @@ from stage0_gateway.offline.tool_selection import properties_of, stems
 _NUMBER = r"-?\d{1,15}(?:\.\d{1,15})?"
 _NUMBERS = re.compile(rf"(?<![\w.-]){_NUMBER}(?![\w-])")
 _QUOTED = re.compile(r'"([^"]{1,2000})"|“([^”]{1,2000})”')
+_URL = re.compile(r"https?://[^\s<>\"“”]{1,2000}|\bwww\.[^\s<>\"“”]{1,2000}")
 _CAPITALIZED = r"\b[A-ZÀ-ÖØ-Þ][\w-]*"
 _NAME = re.compile(rf"{_CAPITALIZED}(?: {_CAPITALIZED})*|[\u4e00-\u9fff]{{2,4}}(?=的)")
 _FREE_TEXT = stems("query question text message content body expression")
+_LINK = stems("url uri href link website")
 _EMPTY = {"string": "", "integer": 0, "number": 0, "boolean": False, "array": [], "object": {}}
 
 
@@ -44,8 +46,15 @@ def fill(
     return found, [name for name in required if name not in found]
 
 
-def fill_reply(schema: Mapping[str, Any], text: str) -> dict[str, Any]:
-    """Return an object for a schema. Required fields without a value are empty."""
+def fill_reply(schema: Mapping[str, Any], text: str) -> Any:
+    """Return an object, or a list of one. Required fields without a value are empty."""
+    items = schema.get("items")
+    if _type(schema) == "array" and isinstance(items, Mapping):
+        return [_fill_object(items, text)]
+    return _fill_object(schema, text)
+
+
+def _fill_object(schema: Mapping[str, Any], text: str) -> dict[str, Any]:
     fields, missing = fill(schema, text)
     properties = properties_of(schema)
     return fields | {name: _EMPTY.get(_type(properties.get(name, {}))) for name in missing}
@@ -73,7 +82,8 @@ class _Values:
     def __init__(self, text: str, topic: frozenset[str], results: str) -> None:
         self._text = text
         self._quoted: list[str] = [straight or curly for straight, curly in _QUOTED.findall(text)]
-        self._names = names_in(_QUOTED.sub(" ", text), topic) + names_in(results)
+        self._urls = [url.rstrip(".,;:?!)]}'") for url in _URL.findall(f"{text} {results}")]
+        self._names = names_in(_URL.sub(" ", _QUOTED.sub(" ", text)), topic) + names_in(results)
         self._numbers = _NUMBERS.findall(text) + _NUMBERS.findall(results)
         self._rest = results or trim(text, topic)
 
@@ -87,6 +97,8 @@ class _Values:
                 return self._find(rf"\b{re.escape(name)}\b") is not None
             case "integer" | "number" as kind:
                 return self._number(kind == "integer")
+            case "string" if stems(name) & _LINK or schema.get("format") in ("uri", "url"):
+                return self._urls.pop(0) if self._urls else None
             case "string":
                 return self._string(name)
         return None

@@ -13,6 +13,7 @@ from typing import Any
 from stage0_gateway.json_fields import parse_json
 from stage0_gateway.messages import Message
 from stage0_gateway.request import ChatRequest, ToolSpec
+from stage0_gateway.server.format import ANY_OBJECT
 
 MAX_QUESTION = 10_000
 """The maximum number of characters of a question; the rest is ignored."""
@@ -21,6 +22,7 @@ _FEEDBACK = "[Feedback]"
 _SUMMARY = "[Summary of earlier messages,"
 _RESULT = re.compile(r"^\[Tool result for ([^\]\n]{1,200})\]", re.MULTILINE)
 _RESULT_FILE = re.compile(r"(Image|Document|File) \d+ of the result of ")  # OpenAI's format
+_OPEN_BRACE = re.compile(r"^[ \t]*\{$", re.MULTILINE)
 _CALL_ID = re.compile(r"call_(\d{1,9})")
 
 
@@ -89,7 +91,7 @@ def read(request: ChatRequest) -> Conversation:
         earlier=messages[:position],
         outcomes=_outcomes(messages[position + 1 :]),
         feedback=last.removeprefix(_FEEDBACK).strip() if last.startswith(_FEEDBACK) else None,
-        schema=request.response_schema or _described_schema(system),
+        schema=_reply_schema(request, system, is_prompt),
         next_call_id=_next_call_id(messages),
     )
 
@@ -128,9 +130,31 @@ def _described_tools(system: str) -> Iterator[ToolSpec]:
                 yield ToolSpec(name, text, parameters)
 
 
+def _reply_schema(request: ChatRequest, system: str, is_prompt: bool) -> Mapping[str, Any] | None:
+    """Return the schema of the request or, if any object is demanded, that of the system prompt.
+
+    A decision of the prompt dialect is an object, so it needs no schema.
+    """
+    schema = request.response_schema
+    if schema and schema != ANY_OBJECT:
+        return schema
+    return _described_schema(system) or (None if is_prompt else schema)
+
+
 def _described_schema(system: str) -> Mapping[str, Any] | None:
+    """Return the first schema in a line, or in several lines from one that is an open brace."""
     schemas = (line for line in _json_lines(system) if "type" in line or "properties" in line)
-    return next(schemas, None)
+    return next(schemas, None) or _indented_schema(system)
+
+
+def _indented_schema(system: str) -> Mapping[str, Any] | None:
+    if (start := _OPEN_BRACE.search(system)) is None:
+        return None
+    try:
+        value, _ = json.JSONDecoder().raw_decode(system, start.end() - 1)
+    except (ValueError, RecursionError):
+        return None
+    return value if "properties" in value else None
 
 
 # ---- calls and their results

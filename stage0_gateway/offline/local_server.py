@@ -12,7 +12,7 @@ from socketserver import ThreadingTCPServer
 from typing import Any
 
 from stage0_gateway.offline.faults import Fault, fault_plan
-from stage0_gateway.offline.service import answer_http, refuse
+from stage0_gateway.offline.service import answer_http, refuse, wrong_base_url
 from stage0_gateway.server.answer import Answer
 
 BODY_LIMIT = 64 * 1024 * 1024
@@ -61,7 +61,10 @@ class _Exchange(BaseHTTPRequestHandler):
             )
         else:
             body = self.rfile.read(length)
-            self._send(answer_http(self.command, self.path, body, self.server.plan))
+            if problem := wrong_base_url(self.path):
+                self._send(refuse(self.path, 404, problem))
+            else:
+                self._send(answer_http(self.command, self.path, body, self.server.plan))
 
     def do_GET(self) -> None:
         """Answer a request, with or without a body."""

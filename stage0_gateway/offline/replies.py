@@ -17,8 +17,15 @@ IDENTITY = (
     "I match words; I understand nothing."
 )
 
+_RULES = "I am a set of rules, not a language model"
 _WHO = re.compile(
     r"(?i)\b(?:who|what) are you\b|\bare you (?:an? )?(?:human|person|ai|bot|llm|language model)\b"
+)
+_GREETING = re.compile(
+    r"(?i)\W*(?:hello|hi|hey|good (?:morning|afternoon|evening))(?: (?:there|teacher))?\W*"
+)
+_ABILITIES = re.compile(
+    r"(?i)\bwhat (?:else )?can you do\b|\bwhat (?:tools|functions) (?:do you have|can you use)\b"
 )
 _MY = re.compile(r"(?i)\bwhat(?: is|['’]s) my ([\w ]{1,40})")
 _SENTENCE_END = re.compile(r"(?<=[.?!])\s")
@@ -47,17 +54,20 @@ def answer_in_words(conversation: Conversation) -> str:
     system = " ".join(message.text for message in conversation.earlier if message.role == "system")
     if _WHO.search(question):
         return IDENTITY
+    if _ABILITIES.search(question):
+        return _abilities(conversation)
+    if _GREETING.fullmatch(question):
+        return f'Hello! {_RULES}. Ask "What can you do?" to see my tools.'
     if "summarize" in system.lower():
         return _summary(question)
     if found := _MY.search(question):
         return _fact(found[1].strip(), conversation.earlier)
-    rules = "I am a set of rules, not a language model"
     if conversation.tools:
         names = ", ".join(tool.name for tool in conversation.tools)
-        return f"{rules}, and none of my tools ({names}) fits this question."
+        return f"{_RULES}, and none of my tools ({names}) fits this question."
     count = len(conversation.earlier) + 1
     visible = f"I see {count} message{'' if count == 1 else 's'}"
-    return f'You said: "{_shorten(question)}" {visible}. {rules}, so I only repeat it.'
+    return f'You said: "{_shorten(question)}" {visible}. {_RULES}, so I only repeat it.'
 
 
 def plain_text(value: Any, depth: int = 0) -> str:
@@ -95,6 +105,19 @@ def _sentence(outcome: Outcome) -> str:
 def _subject(outcome: Outcome, verb: str = "") -> str:
     about = plain_text(list(outcome.arguments.values()))
     return " ".join(filter(None, (outcome.tool, verb, f"for {_shorten(about)}" if about else "")))
+
+
+def _abilities(conversation: Conversation) -> str:
+    """List the tools, each with the first sentence of its description."""
+    if not conversation.tools:
+        return f"{_RULES}, and I have no tools here, so I only repeat what you say."
+    first = [_SENTENCE_END.split(tool.description.strip())[0] for tool in conversation.tools]
+    tools = (
+        f"{tool.name} ({text.rstrip('.')})" if text else tool.name
+        for tool, text in zip(conversation.tools, first, strict=True)
+    )
+    rest = f"{_RULES}, so ask with words of these descriptions"
+    return f"I can call these tools: {_shorten(', '.join(tools))}. {rest}."
 
 
 def _fact(what: str, earlier: Sequence[Message]) -> str:

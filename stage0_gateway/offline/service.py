@@ -5,6 +5,7 @@ This module knows neither sockets nor an HTTP library. The transport (`model.py`
 """
 
 import json
+import re
 from collections.abc import Iterator
 
 from stage0_gateway.messages import Message
@@ -16,11 +17,13 @@ from stage0_gateway.server import openai
 from stage0_gateway.server.answer import Answer, json_answer, reply_answer
 from stage0_gateway.server.format import ServerFormat
 from stage0_gateway.server.routing import format_of, wants_stream
+from stage0_gateway.server.state import StateRefused, refuse_state
 
 MODEL = "teacher"
 _PATHS = (
     "Use POST /v1/chat/completions, /v1/responses, /v1/messages or "
-    "/v1beta/models/teacher:generateContent, or GET /v1/models."
+    "/v1beta/models/teacher:generateContent, or GET /v1/models. This server keeps no "
+    "conversations, files or caches."
 )
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -39,10 +42,13 @@ question.</p>
 <li><code>POST /v1beta/models/teacher:generateContent</code>: Gemini</li>
 <li><code>GET <a href="/v1/models">/v1/models</a></code>: the one model, <code>teacher</code></li>
 </ul>
-<p>To use it from another program, set its base URL to this address with <code>/v1</code>, and any
-key.</p>
+<p>To use it from another program, set its base URL to this address and any key. Clients of
+Anthropic and Google add the version to the base URL; most other clients need
+<code>/v1</code> at its end.</p>
+<p>It keeps no state: a request that refers to an earlier reply is refused.</p>
 </html>
 """
+_REPEATED = re.compile(r"(/(?:chat/completions|responses|messages))/*(?:/v1)?\1$")
 NO_FAULTS: Iterator[Fault | None] = iter(())
 
 
@@ -71,6 +77,23 @@ def answer_http(
     return refuse(path, 404, f"Unknown {method} {path[:200]}. {_PATHS}")
 
 
+def wrong_base_url(path: str) -> str | None:
+    """Return a sentence about a path that a client made from a wrong base URL, or None.
+
+    The base URL contains the endpoint already, or it has no version. Most servers reject such
+    paths, and so does the server on a port, because a client that works with it should work with
+    them. In the process, a base URL has no meaning, so any is accepted.
+    """
+    plain = path.partition("?")[0].rstrip("/")
+    if found := _REPEATED.search(plain):
+        remedy = f"The client adds {found[1]} to its base URL, so the base URL must end before it."
+    elif plain in ("/chat/completions", "/responses"):
+        remedy = f"The client adds {plain} to its base URL, so the base URL must end in /v1."
+    else:
+        return None
+    return f"Unknown path {plain[:200]}. {remedy}"
+
+
 def refuse(path: str, status: int, text: str) -> Answer:
     """Return an error in the format of the path, or in OpenAI's format."""
     return json_answer(status, (format_of(path) or openai).encode_error(status, text))
@@ -85,7 +108,10 @@ def estimate_usage(request: ChatRequest, reply: Message) -> Usage:
 def _answer_chat(form: ServerFormat, path: str, body: bytes, fault: Fault | None) -> Answer:
     try:
         value = json.loads(body)
+        refuse_state(form.NAME, value)
         request = form.decode_request(value, path)
+    except StateRefused as error:
+        answered = refuse(path, 400, str(error))
     except (ValueError, RecursionError) as error:
         answered = refuse(path, 400, f"This is not a request in the {form.NAME} format: {error}")
     else:

@@ -15,6 +15,7 @@ from stage0_gateway.offline.replies import answer_in_words, ask_for, describe_ou
 from stage0_gateway.offline.tool_selection import MIN_SCORE, best_tool, stems
 from stage0_gateway.parts import ToolCall
 from stage0_gateway.request import ChatRequest, ToolSpec
+from stage0_gateway.server.format import ANY_OBJECT
 
 MAX_CALLS = 8
 """The maximum number of tool calls for one question."""
@@ -40,12 +41,13 @@ def answer(request: ChatRequest) -> Message:
             questions.append(ask_for(tool.name, missing))
         elif len(conversation.outcomes) < MAX_CALLS:
             return _call_message(conversation, tool.name, arguments)
-    if conversation.schema is not None:
+    schema = conversation.schema
+    if schema is not None and schema != ANY_OBJECT:
         text = "\n".join([conversation.question, *results])
-        return _reply(conversation, fill_reply(conversation.schema, text))
+        return _reply(conversation, fill_reply(schema, text))
     sentences = [describe_outcomes(conversation), *questions[:1]]
     text = " ".join(filter(None, sentences)) or answer_in_words(conversation)
-    return _reply(conversation, text)
+    return _reply(conversation, text if schema is None else {"reply": text})
 
 
 def _call_message(conversation: Conversation, tool: str, arguments: Mapping[str, Any]) -> Message:

@@ -9,6 +9,9 @@ from typing import Any, Protocol
 from stage0_gateway.request import ChatRequest
 from stage0_gateway.response import ChatResponse
 
+ANY_OBJECT: Mapping[str, Any] = {"type": "object"}
+"""The schema of a reply for which a request demands JSON without a schema."""
+
 
 class ServerFormat(Protocol):
     """The interface of a format's module.

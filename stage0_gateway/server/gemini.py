@@ -1,7 +1,8 @@
 """Google's generateContent in reverse: decode requests, encode replies.
 
 The mirror of `wire/gemini.py`; pure. The path contains the model. An invalid request raises an
-error that names the field. Unknown parts become provider parts.
+error that names the field. Unknown parts become provider parts. `gemini_spellings` first converts
+the spellings that Google accepts to one.
 
 Calls without an id are numbered in their message, as the client numbers them. A result without an
 id answers the first open call with its name. A response that is neither `{"output": text}` nor
@@ -10,9 +11,9 @@ id answers the first open call with its name. A response that is neither `{"outp
 Each event of a stream contains a part or a piece of one. A signed text is not split, because the
 signature covers all of it. Arguments of a reply that are not a JSON object are sent as text.
 
-Not covered: fields of a request without an attribute in `ChatRequest` and its parts; the spelling
-`system_instruction` of Google's fields; `responseSchema`; the citations and files of a reply; files
-inside a `functionResponse`; parts after a call, which move before the calls.
+Not covered: fields of a request without an attribute in `ChatRequest` and its parts; the citations
+and files of a reply; files inside a `functionResponse`; parts after a call, which move before the
+calls.
 """
 
 import json
@@ -43,6 +44,8 @@ from stage0_gateway.parts import (
 from stage0_gateway.request import NO_PARAMETERS, ChatRequest, Reasoning, ToolSpec
 from stage0_gateway.response import ChatResponse, Usage
 from stage0_gateway.server.encoding import arguments_value, event, parts_of, split, without_none
+from stage0_gateway.server.format import ANY_OBJECT
+from stage0_gateway.server.gemini_spellings import with_one_spelling
 from stage0_gateway.wire.gemini import NAME as NAME
 from stage0_gateway.wire.provider_data import deep_merge, own_data
 from stage0_gateway.wire.reasoning import read_reasoning
@@ -74,14 +77,13 @@ def decode_request(body: Plain, path: str = "") -> ChatRequest:
     Raises:
         ValueError: The body is invalid. The text names the field.
     """
-    body = as_mapping(body, "The body")
+    body = with_one_spelling(as_mapping(body, "The body"))
     if body.get("contents") is None:
         raise ValueError("'contents' is missing.")
     messages = list(_messages(_several(body["contents"], "'contents'")))
     if system := body.get("systemInstruction"):
         messages.insert(0, Message.system(as_content(map(_part, _parts(system)))))
     generation = as_mapping(body.get("generationConfig") or {}, "'generationConfig'")
-    schema = generation.get("responseJsonSchema")
     stop = as_list(generation.get("stopSequences"), "'stopSequences'")
     return ChatRequest(
         model=_model(path) or as_text(body.get("model"), "'model'"),
@@ -90,10 +92,18 @@ def decode_request(body: Plain, path: str = "") -> ChatRequest:
         tool_choice=_tool_choice(body.get("toolConfig")),
         temperature=as_number(generation.get("temperature"), "'temperature'"),
         max_tokens=as_integer(generation.get("maxOutputTokens"), "'maxOutputTokens'"),
-        response_schema=None if schema is None else as_mapping(schema, "'responseJsonSchema'"),
+        response_schema=_response_schema(generation),
         stop=tuple(as_text(one, "'stopSequences'") for one in stop),
         reasoning=_reasoning(generation.get("thinkingConfig")),
     )
+
+
+def _response_schema(generation: Plain) -> Plain | None:
+    """Return the schema of the reply; JSON without a schema is any object."""
+    for name in ("responseJsonSchema", "responseSchema"):
+        if (schema := generation.get(name)) is not None:
+            return as_mapping(schema, f"'{name}'")
+    return ANY_OBJECT if generation.get("responseMimeType") == "application/json" else None
 
 
 def _reasoning(config: Any) -> Reasoning | None:

@@ -27,6 +27,7 @@ from stage0_gateway.parts import (
 from stage0_gateway.request import NO_PARAMETERS, ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse, Usage
 from stage0_gateway.server.encoding import event, parts_of, split, without_none
+from stage0_gateway.server.format import ANY_OBJECT
 from stage0_gateway.wire.openai import NAME as NAME
 from stage0_gateway.wire.provider_data import deep_merge, own_data
 from stage0_gateway.wire.reasoning import read_reasoning
@@ -150,6 +151,8 @@ def _response_schema(response_format: Any) -> Mapping[str, Any] | None:
     match response_format:
         case {"type": "json_schema", "json_schema": {"schema": dict(schema)}}:
             return schema
+        case {"type": "json_object"}:
+            return ANY_OBJECT
     return None
 
 

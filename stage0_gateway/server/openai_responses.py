@@ -4,9 +4,8 @@ The mirror of `wire/openai_responses.py`; pure. An invalid request raises an err
 field. The items of one reply become one message. Items of unknown kinds become provider parts.
 
 Not covered: fields of a request without an attribute in `ChatRequest` and its parts; replies that
-the server stores (`previous_response_id`, `conversation`, `background`), and their other paths.
-Each text of a reply is a message of its own. Files, and provider parts of other formats, are
-omitted.
+the server stores, and their other paths: see `state`. Each text of a reply is a message of its own.
+Files, and provider parts of other formats, are omitted.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,6 +29,7 @@ from stage0_gateway.request import NO_PARAMETERS, ChatRequest, Reasoning, ToolSp
 from stage0_gateway.response import ChatResponse, Usage, known_finish_reason
 from stage0_gateway.server import openai
 from stage0_gateway.server.encoding import event, parts_of, split
+from stage0_gateway.server.format import ANY_OBJECT
 from stage0_gateway.wire.openai_responses import NAME as NAME
 from stage0_gateway.wire.openai_responses_reply import OpenAIResponsesReader
 from stage0_gateway.wire.provider_data import call_position, deep_merge, own_data
@@ -183,6 +183,8 @@ def _response_schema(text: Any) -> Mapping[str, Any] | None:
     match text:
         case {"format": {"type": "json_schema", "schema": dict(schema)}}:
             return schema
+        case {"format": {"type": "json_object"}}:
+            return ANY_OBJECT
     return None
 
 

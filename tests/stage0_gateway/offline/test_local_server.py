@@ -71,7 +71,7 @@ def test_a_connection_is_reused_for_several_requests(line: http.client.HTTPConne
 
 def asking(model: str, *, stream: bool) -> tuple[str, bytes]:
     """Return the path and the body of a request in the format of this model."""
-    target = resolve(model, "key", "http://model")
+    target = resolve(model, "key", "http://model/v1")
     request = ChatRequest(target.model, (Message.user("Tell me about tea \ud83d, 两位."),))
     url = target.stream_url if stream else target.url
     return url.removeprefix("http://model"), json.dumps(
@@ -154,7 +154,7 @@ async def test_faults_are_equal_over_the_port_and_inside_the_process(
     seen = []
     with running(faults) as port:
         for transport in (OfflineModel(faults), None):
-            url = "http://127.0.0.1" + (f":{port}" if transport is None else "")
+            url = f"http://127.0.0.1:{port}/v1" if transport is None else "http://127.0.0.1/v1"
             gateway = Gateway(model, base_url=url, api_key="k", transport=transport, max_retries=0)
             async with gateway:
                 seen.append([await outcome(gateway, stream=stream) for _ in faults])
@@ -210,6 +210,33 @@ def test_an_error_has_the_format_of_its_path(port: int, path: str, form: ServerF
     assert json.loads(read_all(port, head.encode()).partition(b"\r\n\r\n")[2]) == form.encode_error(
         400, LENGTH
     )
+
+
+@pytest.mark.parametrize(
+    ("path", "remedy"),
+    [
+        (
+            "/v1/chat/completions/chat/completions?a=b",
+            "Unknown path /v1/chat/completions/chat/completions. The client adds /chat/completions "
+            "to its base URL, so the base URL must end before it.",
+        ),
+        (
+            "/v1/messages/v1/messages",
+            "Unknown path /v1/messages/v1/messages. The client adds /messages to its base URL, so "
+            "the base URL must end before it.",
+        ),
+        (
+            "/responses",
+            "Unknown path /responses. The client adds /responses to its base URL, so the base URL "
+            "must end in /v1.",
+        ),
+    ],
+)
+def test_a_path_from_a_wrong_base_url_is_a_404_with_the_remedy(
+    line: http.client.HTTPConnection, path: str, remedy: str
+) -> None:
+    status, body = exchange(line, "POST", path, b"{}")
+    assert (status, json.loads(body)["error"]["message"]) == (404, remedy)
 
 
 def test_an_unknown_method_is_rejected_with_a_json_body(port: int) -> None:

@@ -84,7 +84,8 @@ def test_an_unknown_path_is_a_404_with_a_list_of_the_known_paths(method: str, pa
     status, value = json_of(method, path, ASKED)
     message = (
         f"Unknown {method} {path}. Use POST /v1/chat/completions, /v1/responses, /v1/messages or "
-        "/v1beta/models/teacher:generateContent, or GET /v1/models."
+        "/v1beta/models/teacher:generateContent, or GET /v1/models. This server keeps no "
+        "conversations, files or caches."
     )
     assert (status, value["error"]["message"]) == (404, message)
 

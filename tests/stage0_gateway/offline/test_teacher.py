@@ -19,6 +19,7 @@ from stage0_gateway import (
     ToolSpec,
 )
 from stage0_gateway.offline.teacher import MAX_CALLS, answer
+from stage0_gateway.server.format import ANY_OBJECT
 
 FORMATS = ["openai:teacher", "anthropic:teacher", "gemini:teacher", "openai-responses:teacher"]
 
@@ -329,6 +330,18 @@ def test_results_belong_to_decisions_in_their_order(written: str) -> None:
             {"city": "Oslo"},
         ),
         ("Plan", {"where": {"type": "object"}, "tags": {"type": "array"}, "any": {}}, [], {}),
+        (
+            "Plan the page (https://a.org/X?b=1), then mail Ada",
+            {"to": {"type": "string"}, "url": {"type": "string"}},
+            ["to", "url"],
+            {"to": "Ada", "url": "https://a.org/X?b=1"},
+        ),
+        (
+            "Plan a visit of www.a.org.",
+            {"page": {"type": "string", "format": "uri"}},
+            ["page"],
+            {"page": "www.a.org"},
+        ),
     ],
 )
 def test_arguments_are_filled_with_words_of_the_question(
@@ -338,6 +351,12 @@ def test_arguments_are_filled_with_words_of_the_question(
     tool = ToolSpec("plan", "Make a plan.", schema)
     (call,) = answer(ChatRequest("teacher", (Message.user(question),), (tool,))).tool_calls
     assert json.loads(call.arguments) == arguments
+
+
+def test_a_url_is_never_filled_with_other_words() -> None:
+    tool = ToolSpec("read_page", "Read a page.", parameters("page_url"))
+    reply = answer(ChatRequest("teacher", (Message.user("Read the page of Ada"),), (tool,)))
+    assert reply.text == "Which page url do you mean? I need it to call read_page."
 
 
 @pytest.mark.parametrize(
@@ -378,6 +397,36 @@ def test_a_schema_in_the_system_prompt_is_used() -> None:
     assert json.loads(plain("Ada is here.", system)) == {"name": "Ada"}
 
 
+def test_an_indented_schema_in_the_system_prompt_is_used() -> None:
+    schema = json.dumps(parameters("name"), indent=2)
+    request = ChatRequest(
+        "teacher",
+        (
+            Message.system(f"Match this schema:\n\n   {schema}\n\nOnly JSON."),
+            Message.user("I am Ada."),
+        ),
+        response_schema=ANY_OBJECT,
+    )
+    assert json.loads(answer(request).text) == {"name": "Ada"}
+    assert plain("I like tea.", Message.system("{\n  not JSON\n}")).startswith("You said")
+
+
+def test_a_list_is_answered_with_one_object() -> None:
+    schema = {"type": "array", "items": parameters("name")}
+    reply = answer(ChatRequest("teacher", (Message.user("Ada"),), response_schema=schema))
+    assert json.loads(reply.text) == [{"name": "Ada"}]
+
+
+def test_json_without_a_schema_is_an_object_with_the_reply() -> None:
+    question = Message.user("What is my name?")
+    reply = answer(ChatRequest("teacher", (question,), response_schema=ANY_OBJECT)).text
+    assert json.loads(reply) == {"reply": plain("What is my name?")}
+    decision = ChatRequest(
+        "teacher", (Message.system(PROMPT), question), response_schema=ANY_OBJECT
+    )
+    assert json.loads(answer(decision).text) == {"tool": None, "reply": plain("What is my name?")}
+
+
 # ---- conversation
 # ---------------------------------------------------------------------------------------
 
@@ -388,6 +437,30 @@ def test_a_schema_in_the_system_prompt_is_used() -> None:
 def test_the_model_denies_being_a_language_model(question: str) -> None:
     assert plain(question).startswith(
         "I am the teacher: a set of rules that stands in for a language model"
+    )
+
+
+@pytest.mark.parametrize("question", ["Hello!", "hi there", "Good morning"])
+def test_a_greeting_is_returned(question: str) -> None:
+    reply = (
+        'Hello! I am a set of rules, not a language model. Ask "What can you do?" to see my tools.'
+    )
+    assert plain(question) == native(question)[0] == reply
+
+
+def test_the_tools_are_listed_with_their_descriptions() -> None:
+    tools = (
+        ToolSpec("get_time", " Get the time. In UTC.", {}),
+        ToolSpec("get_capital", "", parameters("country")),
+    )
+    request = ChatRequest("teacher", (Message.user("Hi, what can you do?"),), tools)
+    assert answer(request).text == (
+        "I can call these tools: get_time (Get the time), get_capital. I am a set of rules, not a "
+        "language model, so ask with words of these descriptions."
+    )
+    assert plain("What can you do?") == (
+        "I am a set of rules, not a language model, and I have no tools here, so I only repeat "
+        "what you say."
     )
 
 

@@ -278,7 +278,7 @@ def test_a_system_message_between_other_messages_is_decoded():
         ({"messages": [1]}, "A message must be a JSON object, not int."),
         (
             {"messages": [{"role": "tool"}]},
-            "A message has the role 'tool'; the roles are user and assistant.",
+            "A message has the role 'tool'; the roles are system, user and assistant.",
         ),
         (
             {"messages": [{"role": "user", "content": [{"type": "tool_result"}]}]},

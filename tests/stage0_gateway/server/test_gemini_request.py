@@ -25,7 +25,8 @@ PATH = "/v1beta/models/gemini-x:generateContent"
 NAMES = (
     "contents role parts text systemInstruction tools functionDeclarations name args functionCall "
     "functionResponse function_response response inlineData file_data data toolConfig "
-    "functionCallingConfig mode generationConfig parameters type thought id"
+    "functionCallingConfig mode generationConfig parameters type thought id responseSchema "
+    "system_instruction function_declarations generation_config nullable enum any_of properties items"
 )
 FIELDS = st.sampled_from(NAMES.split())
 LIKELY = st.recursive(
@@ -158,7 +159,7 @@ def test_recorded_requests_are_decoded_and_survive_a_second_round_trip(recorded_
 
 
 def test_an_object_instead_of_a_list_with_one_element_is_accepted():
-    schema = {"type": "OBJECT", "properties": {"type": {"type": "STRING", "enum": ["OBJECT"]}}}
+    schema = {"type": "object"}
     body = {
         "systemInstruction": {"parts": {"text": "s"}},
         "contents": {
@@ -286,7 +287,10 @@ def test_an_invalid_request_raises_an_error_that_names_the_field(body, expected)
 
 @given(
     LIKELY
-    | st.fixed_dictionaries({"contents": LIKELY}, optional={"tools": LIKELY, "toolConfig": LIKELY})
+    | st.fixed_dictionaries(
+        {"contents": LIKELY},
+        optional={"tools": LIKELY, "toolConfig": LIKELY, "generationConfig": LIKELY},
+    )
 )
 def test_any_json_value_is_decoded_or_raises_a_value_error(value):
     with contextlib.suppress(ValueError):  # and nothing but a ValueError

@@ -1,0 +1,49 @@
+"""Requests that other clients send get the expected answers of the rule-based model.
+
+`client_requests.jsonl` contains requests as these clients sent them; `client` names the version.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stage0_gateway.offline.service import answer_http
+from stage0_gateway.server.answer import Answer
+from stage0_gateway.server.routing import format_of
+from stage0_gateway.streaming.sse import SseReader
+from stage0_gateway.wire import anthropic, gemini, openai, openai_responses
+
+WIRES = {wire.NAME: wire for wire in (anthropic, gemini, openai, openai_responses)}
+ROWS = [
+    json.loads(line)
+    for line in Path(__file__).with_name("client_requests.jsonl").read_text().splitlines()
+]
+
+
+def read(path: str, answer: Answer) -> dict[str, Any]:
+    """Return the status, and the reply or the text of the error."""
+    form = format_of(path)
+    assert form is not None
+    if answer.status != 200:
+        error = json.loads(answer.body)["error"]["message"]
+        assert json.loads(answer.body) == form.encode_error(answer.status, error)
+        return {"status": answer.status, "error": error}
+    reader = WIRES[form.NAME].reader()
+    if answer.is_stream:
+        sse = SseReader()
+        for chunk in answer.chunks:
+            for data in sse.feed(chunk):
+                reader.feed(json.loads(data))
+        reply = reader.response()
+    else:
+        reply = WIRES[form.NAME].decode(json.loads(answer.body))
+    calls = [[call.name, json.loads(call.arguments)] for call in reply.tool_calls]
+    return {"status": 200, "text": reply.content, "calls": calls}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["client"])
+def test_a_request_of_another_client_is_answered_or_refused(row: dict[str, Any]) -> None:
+    answer = answer_http("POST", row["path"], json.dumps(row["body"]).encode())
+    assert read(row["path"], answer) == row["answer"]
