@@ -2,12 +2,14 @@
 
 It implements four formats as its authors understand them, so it is a second opinion on ours. Its
 questions and answers are in `aimock/fixtures.json`. It is installed once, into `.venv`.
+`base_url` is the project's own server, for other clients.
 """
 
 import os
 import re
 import shutil
 import subprocess
+import sys
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,6 +54,18 @@ class Peer:
             f"{self.server}/__aimock/journal", params=query, headers={"x-api-key": KEY}
         )
         return [entry["body"] for entry in answer.raise_for_status().json()]
+
+
+@pytest.fixture(scope="session")
+def base_url():
+    """The URL of the embedded model's server, started from the command line; it ends in /v1."""
+    command = [sys.executable, "-m", "stage3_tools", "serve", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            server.stdout.readline()
+            yield re.fullmatch(r"LLM_BASE_URL=(\S+)\n", server.stdout.readline())[1]
+        finally:
+            server.terminate()
 
 
 @pytest.fixture(scope="session")

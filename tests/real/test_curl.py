@@ -1,24 +1,12 @@
 """The curl command of the README gets a reply of the embedded model."""
 
 import json
-import re
 import shutil
 import subprocess
-import sys
 
 import pytest
 
 pytestmark = pytest.mark.real
-
-
-@pytest.fixture
-def base_url():
-    """The URL of a server that was started from the command line."""
-    command = [sys.executable, "-m", "stage3_tools", "serve", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        server.stdout.readline()
-        yield re.fullmatch(r"LLM_BASE_URL=(\S+)\n", server.stdout.readline())[1]
-        server.terminate()
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
