@@ -130,10 +130,10 @@ class _Values:
 
 
 def _type(schema: Mapping[str, Any]) -> str:
-    """The type of a schema, which Google writes in capitals. Of several, the first."""
+    """The type of a schema. Of several, the first."""
     branches = schema.get("anyOf")
     if isinstance(branches, list) and branches and isinstance(branches[0], Mapping):
         schema = branches[0]
     kind = schema.get("type")
     kind = kind[0] if isinstance(kind, list) and kind else kind
-    return kind.lower() if isinstance(kind, str) else ""
+    return kind if isinstance(kind, str) else ""

@@ -314,7 +314,6 @@ def test_results_belong_to_decisions_in_their_order(written: str) -> None:
         ("Plan it", {"public": {"type": "boolean"}}, [], {}),
         ("Plan it", {"public": {"type": "boolean"}}, ["public"], {"public": False}),
         ("Plan for Oslo", {"note": {"type": "string"}}, [], {}),
-        ("Plan for Oslo", {"note": {"type": "STRING"}}, ["note"], {"note": "Oslo"}),
         ("Plan for Oslo", {"note": {"type": ["string", "null"]}}, ["note"], {"note": "Oslo"}),
         ("Plan for Oslo", {"note": {"anyOf": [{"type": "string"}]}}, ["note"], {"note": "Oslo"}),
         (
