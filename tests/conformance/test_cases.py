@@ -4,7 +4,7 @@ import ast
 import json
 import re
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from types import ModuleType
 
@@ -55,6 +55,18 @@ def test_a_source_is_public(stage):
     """Ids of recordings that are not part of the repository mean nothing to a reader."""
     sources = {case.id: case.origin["source"] for case in load_cases(stage)}
     assert [id for id, each in sources.items() if re.search(r"-[0-9a-f]{12}\b", each)] == []
+
+
+def test_a_library_has_one_name_without_its_owner():
+    names, repositories = set(), defaultdict(set)
+    for case in (case for stage in STAGES for case in load_cases(stage)):
+        if library := case.origin.get("library"):
+            names.add(library)
+            found = re.match(r"([\w.-]+/[\w.-]+)#\d", case.origin["source"])
+            repositories[found[1] if found else library].add(library)
+    assert [name for name in names if "/" in name] == []
+    assert {source: found for source, found in repositories.items() if len(found) > 1} == {}
+    assert [name for name, number in Counter(map(str.lower, names)).items() if number > 1] == []
 
 
 def test_the_length_of_a_long_text_counts():
