@@ -7,6 +7,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # the files of this checkout
 
 from tests.conformance.diagnosis import PATTERNS, patterns
 from tests.conformance.differences import PAGE, differences
+from tests.conformance.peers.page import PAGE as PEERS
+from tests.conformance.peers.page import load_results
+from tests.conformance.peers.page import page as peers
 from tests.conformance.starters import starters
 
 
@@ -17,6 +20,7 @@ def main() -> None:
         path.write_text(text, encoding="utf-8")
     PAGE.write_text(differences(), encoding="utf-8")
     PATTERNS.write_text(patterns(), encoding="utf-8")
+    PEERS.write_text(peers(*load_results()), encoding="utf-8")
 
 
 if __name__ == "__main__":

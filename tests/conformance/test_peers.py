@@ -1,8 +1,10 @@
 """The adapters of other libraries, without these libraries."""
 
 import asyncio
+import dataclasses
 import inspect
 import json
+from collections import Counter
 from typing import Any
 
 import httpx
@@ -10,10 +12,11 @@ import pytest
 
 from tests.conformance.case import Case, load_cases
 from tests.conformance.grade import Verdict
-from tests.conformance.peers.__main__ import Graded, page
-from tests.conformance.peers.claims import checks_messages, outside_of_loops, unobserved
+from tests.conformance.peers.__main__ import result_of
+from tests.conformance.peers.claims import checks_messages, checks_of, has_own_ids, outside_of_loops
 from tests.conformance.peers.errors import error_kind, failed_request
 from tests.conformance.peers.functions import function_of
+from tests.conformance.peers.libraries import LIBRARIES, Library
 from tests.conformance.peers.model_server import (
     from_anthropic,
     from_openai,
@@ -21,7 +24,22 @@ from tests.conformance.peers.model_server import (
     to_anthropic,
     to_anthropic_messages,
 )
+from tests.conformance.peers.page import (
+    PAGE,
+    Result,
+    all_cases,
+    escaped,
+    load_results,
+    page,
+    reasons_of,
+    rows_of,
+    section,
+)
+from tests.conformance.peers.rules import RULES, own_places, unmet
 from tests.conformance.surroundings import Failure, Model, Tools
+
+OPERATIONS = {"answer", "registry", "chat", "stream"}
+"""The operations of the adapters."""
 
 WEATHER = {
     "name": "get_weather",
@@ -178,52 +196,178 @@ def test_a_time_limit_is_outside_unless_the_library_has_it() -> None:
     assert outside_of_loops(case_of("L-238"), has_timeout=True) == ""
 
 
+def test_calls_of_a_reply_without_different_ids_are_recognized() -> None:
+    found = [has_own_ids(case_of(id)) for id in ("L-170", "L-200", "L-264", "L-265")]
+    assert found == [True, True, False, False]
+    one = {"replies": [{"tool_calls": [{"id": "", "name": "get_time"}]}]}
+    assert not has_own_ids(dataclasses.replace(case_of("L-161"), input=one))
+
+
 def test_a_check_of_single_messages_is_recognized() -> None:
     assert checks_messages(case_of("L-168"))
     assert checks_messages(case_of("L-191"))  # the places are inside of alternatives
     assert not checks_messages(case_of("L-190"))  # pairs beside a check of the answer
 
 
-def test_a_case_that_did_not_reach_its_rule_is_not_a_failure_of_it() -> None:
-    assert unobserved(failed("L-191", {"answer": "", "requests": [{}]})) != ""
-    assert unobserved(failed("L-197", {"crash": "It does not stop: no outcome."})) != ""
-    assert unobserved(failed("L-205", {"crash": "UserError", "requests": []})) != ""
-    assert unobserved(failed("L-183", {"ran": [1], "requests": [{}]})) == ""
+# ---- outcomes
+
+
+def result(*outcomes: tuple[str, dict[str, Any]]) -> Result:
+    """Return the result of a library with these outcomes of cases."""
+    verdicts = []
+    for id, outcome in outcomes:
+        failures = case_of(id).failures(outcome)
+        verdicts.append(Verdict(case_of(id), "failed" if failures else "passed", failures, outcome))
+    return result_of("library 1.0", verdicts, {"L-162": "the prompt dialect"})
+
+
+def rows(*outcomes: tuple[str, dict[str, Any]]) -> list[tuple[str, list[str], str]]:
+    """Return the ids, the places and the texts of the rows for these outcomes."""
+    found = rows_of(LIBRARY, result(*outcomes), all_cases())
+    return [(row.case.id, list(row.places), row.text) for row in found]
+
+
+LIBRARY = Library("langchain_agent", "a library", ("library",), "Its agent.")
+DELETE = {"name": "delete", "arguments": {"path": "a"}}
+ENDLESS = "It does not stop: more than 60 requests."
+TWICE = {"role": "assistant", "content": "", "tool_calls": [CALL, CALL]}
+ROME, OSLO = ({"role": "tool", "tool_call_id": "c1", "content": city} for city in ("Rome", "Oslo"))
+
+
+def test_a_row_describes_the_places_of_its_rule() -> None:
+    ran = {"ran": [DELETE, DELETE, DELETE], "requests": [{}, {}]}
+    assert rows(
+        ("L-183", {**ran, "answer": "Done."}),
+        ("L-184", {**ran, "crash": "JSONDecodeError: a | b\n<c>"}),
+        ("L-192", {"requests": [{}] * 60, "ran": [], "crash": ENDLESS}),
+        ("L-178", {"requests": [{}, {"messages": [ROME]}], "answer": "I do not know."}),
+        ("L-190", {"requests": [{}, {}], "answer": ""}),
+        ("L-230", {"together": 1, "ran": [{}, {}, {}], "answer": "Done."}),
+        (
+            "L-264",
+            {"ran": [1, 2], "requests": [{}, {"messages": [TWICE, ROME, OSLO]}], "answer": "Both."},
+        ),
+        ("L-267", {"requests": [{}] * 2, "error": {"kind": "limit", "message": "20 steps"}}),
+    ) == [
+        (
+            "L-183",
+            ["/ran"],
+            "Calls that run: delete(path='a'), delete(path='a') and 1 more.",
+        ),
+        (
+            "L-184",
+            ["/ran"],
+            "Calls that run: delete(path='a'), delete(path='a') and 1 more. "
+            "It ends with the exception JSONDecodeError: a | b <c>",
+        ),
+        ("L-192", ["/error/kind"], "The run does not stop within 60 requests."),
+        ("L-178", ["/requests/1/messages/-1/content"], "The text is 'Rome'."),
+        (
+            "L-190",
+            ["/answer", "/requests", "/requests/2/messages"],
+            "The answer is ''. Requests: 2.",
+        ),
+        ("L-230", ["/together"], "Calls that run at the same time: 1."),
+        (
+            "L-264",
+            ["/requests/1/messages"],
+            "A request contains 2 calls with the id 'c1'.",
+        ),
+        (
+            "L-267",
+            ["/requests", "/error/kind"],
+            "Requests: 2. It ends with the error limit: 20 steps",
+        ),
+    ]
+
+
+def test_a_case_whose_situation_did_not_occur_is_not_applicable() -> None:
+    found = result(
+        ("L-191", {"answer": "", "requests": [{}]}),
+        ("L-197", {"crash": ENDLESS, "requests": [{}] * 60}),
+        ("L-205", {"crash": "UserError", "requests": []}),
+        ("L-231", {"together": 1, "requests": [{}]}),
+    )
+    assert rows_of(LIBRARY, found, all_cases()) == []
+    assert reasons_of(found, all_cases()) == {
+        "the prompt dialect": 1,
+        "the request after an empty reply, without such a request": 1,
+        "the messages at a limit, without a limit": 1,
+        "a history with an open call, which the library rejects": 1,
+        "the order of calls that run at the same time, without such calls": 1,
+    }
 
 
 # ---- the page
 
 
-def failed(id: str, outcome: dict[str, Any]) -> Verdict:
-    """Return the verdict of an outcome that fails a case."""
-    case = case_of(id)
-    return Verdict(case, "failed", case.failures(outcome), outcome)
-
-
-def test_the_page_counts_the_cases_and_lists_the_failed_rules() -> None:
-    ran = [{"name": "delete", "arguments": {"path": "a"}}]
-    verdicts = [
-        Verdict(case_of("L-160"), "passed", [], {}),
-        failed("L-183", {"ran": ran, "requests": [{}, {}], "answer": "Done."}),
-        failed("L-192", {"crash": "It does not stop: more than 60 requests."}),
-        Verdict(case_of("L-162"), "unsupported", ["the prompt dialect"], {}),
-    ]
-    text = page([Graded("a library", "library 1.0", "Its agent.", verdicts)], "2026-01-31")
-    assert "wrote this page on 2026-01-31" in text
-    assert "| a library | library 1.0 | 1 | 2 | 0 | 0 | 1 |" in text
-    assert "MUST: A reply that was cut off runs no call." in text
-    assert "Calls that run: delete(path='a')." in text
-    assert "The run does not stop." in text
+def test_the_page_counts_the_cases_and_lists_decisions_separately() -> None:
+    found = result(
+        ("L-160", {"answer": "Hello.", "ran": [], "requests": [{}]}),
+        ("L-183", {"ran": [DELETE], "requests": [{}, {}], "answer": "Done."}),
+        ("L-192", {"crash": ENDLESS, "requests": [{}] * 60}),
+        ("L-178", {"crash": "Error: a | b\n<c>", "requests": [{}]}),
+    )
+    text = page("2026-01-31", {"langchain_agent": found})
+    decided = text.index("Documented decisions:\n")
+    assert "wrote the results on 2026-01-31" in text
+    assert "| langchain, create_agent | library 1.0 | 1 | 1 | 0 | 0 | 2 | 1 |" in text
+    assert (
+        "| MUST: A reply that was cut off runs no call. | L-183 | Calls that run: "
+        in text[:decided]
+    )
+    assert "a limit of 9,999 steps" in text[decided:]
+    assert "`ToolErrorMiddleware` converts it into a result. ([source](https://" in text[decided:]
     assert "Not applicable: the prompt dialect (1)." in text
-
-
-def test_texts_of_a_library_do_not_break_the_table() -> None:
-    verdict = failed("L-178", {"crash": "Error: a | b\n<c>"})
-    text = page([Graded("a library", "library 1.0", "Its agent.", [verdict])], "2026-01-31")
-    assert "It ends with the exception Error: a \\| b \\<c\\>" in text
+    assert escaped("a | b <c>") == "a \\| b \\<c\\>"
 
 
 def test_a_library_without_failures_has_no_table() -> None:
-    passed = Verdict(case_of("L-160"), "passed", [], {})
-    text = page([Graded("a library", "library 1.0", "Its agent.", [passed])], "2026-01-31")
-    assert "Every applicable case passed." in text
+    text = section(LIBRARY, [], Counter())
+    assert text == "## a library\n\nIts agent.\n\nNo applicable case failed.\n"
+
+
+# ---- the recorded results
+
+
+def test_the_page_is_the_one_of_the_recorded_results() -> None:
+    """A failure: `make course` writes the page."""
+    day, results = load_results()
+    assert list(results) == [each.module for each in LIBRARIES]
+    assert page(day, results) == PAGE.read_text(encoding="utf-8")
+
+
+def test_each_displayed_rule_is_about_the_place_that_failed() -> None:
+    """A failure: grade again, or state in rules.py which places the rule is about."""
+    cases = all_cases()
+    wrong = []
+    for library in LIBRARIES:
+        result = load_results()[1][library.module]
+        for row in rows_of(library, result, cases):
+            places = {check["at"] for check in checks_of(row.case.expect)}
+            if row.case.rule not in RULES or not row.text or not places.issuperset(row.places):
+                wrong.append((library.title, row))
+    assert wrong == []
+
+
+def test_each_check_of_a_displayed_rule_belongs_to_it_or_is_a_condition_of_it() -> None:
+    """Otherwise a library that fails the check seems to violate the rule, or to follow it."""
+    cases = [case for case in all_cases().values() if case.operation in OPERATIONS]
+    wrong = [
+        (case.id, check["at"])
+        for case in cases
+        if case.rule in RULES
+        for check in checks_of(case.expect)
+        if not own_places(case, [check["at"]]) and not unmet(case, [check["at"]])
+    ]
+    assert wrong == []
+    assert set(RULES) - {case.rule for case in cases} == set()
+
+
+def test_a_documented_decision_is_about_cases_that_fail_and_has_a_link() -> None:
+    cases = all_cases()
+    for library in LIBRARIES:
+        rows = rows_of(library, load_results()[1][library.module], cases)
+        decided = {id for decision in library.decisions for id in decision.cases}
+        assert decided == {row.case.id for row in rows if row.decision}
+        assert all(each.link.startswith("https://") for each in library.decisions)

@@ -11,18 +11,10 @@ from typing import Any
 from anthropic import AsyncAnthropic, beta_async_tool
 
 from tests.conformance.case import Case
-from tests.conformance.peers.claims import OWN_REPLIES, outside_of_loops
+from tests.conformance.peers.claims import OWN_REPLIES, has_own_ids, outside_of_loops
 from tests.conformance.peers.errors import error_fields, failed_request
 from tests.conformance.peers.functions import described, function_of
 from tests.conformance.peers.model_server import Ask, model_server, text_of, to_anthropic_messages
-
-TITLE = "anthropic SDK, tool_runner"
-PACKAGES = ("anthropic",)
-NOTE = (
-    "`client.beta.messages.tool_runner` of `AsyncAnthropic`, with `thread=False`, because a thread "
-    "keeps the conversation on the server. Plain functions run in threads. The runner returns the last "
-    "message; its stop reasons `refusal` and `max_tokens` count as reported errors."
-)
 
 STOPPED = {"refusal": "refused", "max_tokens": "limit"}
 """Stop reasons that the runner reports instead of an answer."""
@@ -30,12 +22,11 @@ STOPPED = {"refusal": "refused", "max_tokens": "limit"}
 
 def outside(case: Case) -> str:
     """The demand that is outside of the claims: also replies that the API cannot send."""
+    if not has_own_ids(case):
+        return OWN_REPLIES
     for reply in case.input.get("replies", []):
         calls = reply.get("tool_calls", []) if isinstance(reply, dict) else []
-        ids = [call["id"] for call in calls]
-        if calls and (
-            reply.get("finish_reason") == "stop" or "" in ids or len(set(ids)) < len(ids)
-        ):
+        if calls and reply.get("finish_reason") == "stop":
             return OWN_REPLIES
         if not all(is_object(call.get("arguments", {})) for call in calls):
             return "arguments that are not JSON, which the format cannot represent"

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.conformance.case import Case
-from tests.conformance.grade import Verdict
 
 ARGUMENTS = {
     "multiple": "the prompt dialect",
@@ -42,25 +41,11 @@ def outside_of_loops(case: Case, *, has_timeout: bool = False, has_history: bool
     return ""
 
 
-def unobserved(verdict: Verdict) -> str:
-    """Return why a failed case does not show whether its rule holds; empty if it does.
-
-    These cases demand something else first, and that failure is counted by another case.
-    """
-    id, outcome = verdict.case.id, verdict.outcome
-    requests = len(outcome.get("requests", ()))
-    if id == "L-191" and requests < 2:
-        return "the request after an empty reply, without such a request"
-    if id == "L-197" and verdict.is_endless:
-        return "the messages at a limit, without a limit"
-    if id == "L-205" and not requests:
-        return "a history with an open call, which the library rejects"
-    places = {getattr(each, "place", "") for each in verdict.failures}
-    if id == "L-173" and places == {"/requests/1/messages/-2/content"}:
-        return "the reason of a failing tool in its result, which L-178 checks"
-    if id == "L-231" and places == {"/together"}:
-        return "the order of calls that run at the same time, without such calls"
-    return ""
+def has_own_ids(case: Case) -> bool:
+    """Whether the calls of each reply have different ids, as those of the large providers."""
+    replies = [each for each in case.input.get("replies", []) if isinstance(each, dict)]
+    ids = [[call["id"] for call in reply.get("tool_calls", [])] for reply in replies]
+    return all("" not in each and len(set(each)) == len(each) for each in ids)
 
 
 def checks_of(checks: list[Any]) -> Iterator[dict[str, Any]]:

@@ -11,24 +11,15 @@ from langchain_openai import ChatOpenAI
 from langgraph.errors import GraphRecursionError
 
 from tests.conformance.case import Case
-from tests.conformance.peers.claims import outside_of_loops
+from tests.conformance.peers.claims import OWN_REPLIES, has_own_ids, outside_of_loops
 from tests.conformance.peers.errors import error_fields, failed_request
 from tests.conformance.peers.functions import function_of
 from tests.conformance.peers.model_server import Ask, model_server
 
-TITLE = "langchain"
-PACKAGES = ("langchain", "langgraph", "langchain-openai", "openai")
-NOTE = (
-    "`create_agent` without middleware, with `ChatOpenAI`. Middleware of the library changes some of "
-    "these results, for example `ToolErrorMiddleware`, `ToolCallLimitMiddleware` and "
-    "`ModelCallLimitMiddleware`. The finish reason `content_filter` of the last message counts as a "
-    "reported refusal."
-)
-
 
 def outside(case: Case) -> str:
-    """The demand that is outside of the claims of the library."""
-    return outside_of_loops(case)
+    """The demand that is outside of the claims: `ChatOpenAI` is for OpenAI's own API."""
+    return outside_of_loops(case) if has_own_ids(case) else OWN_REPLIES
 
 
 def tool_of(spec: dict[str, Any], run: Any) -> StructuredTool:
@@ -48,7 +39,7 @@ async def answer(
         agent = create_agent(model, tools=[tool_of(tool, run) for tool in tools])
         messages = [*history, {"role": "user", "content": question}]
         try:
-            state = await agent.ainvoke({"messages": messages}, {"recursion_limit": 25})
+            state = await agent.ainvoke({"messages": messages})
         except GraphRecursionError as error:
             return error_fields("limit", error, sent)
         except Exception as error:

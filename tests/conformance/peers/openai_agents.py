@@ -12,10 +12,6 @@ from tests.conformance.peers.errors import error_fields, failed_request
 from tests.conformance.peers.functions import function_of
 from tests.conformance.peers.model_server import Ask, model_server
 
-TITLE = "openai-agents"
-PACKAGES = ("openai-agents", "openai")
-NOTE = "`Runner.run` with `OpenAIChatCompletionsModel` and tools of `function_tool`."
-
 set_tracing_disabled(True)
 
 

@@ -12,15 +12,6 @@ from tests.conformance.peers.claims import OWN_REPLIES
 from tests.conformance.peers.errors import error_kind
 from tests.conformance.surroundings import Failure
 
-TITLE = "openai SDK, client"
-PACKAGES = ("openai",)
-NOTE = (
-    "`chat.completions.create`, and `chat.completions.stream` for streams. Cases that were seen at "
-    "servers of other providers are not applicable. The suite adds the fields `id`, `object`, "
-    "`created`, `model` and the type of a call, which the cases leave out. Any exception of the SDK "
-    "counts as an error."
-)
-
 OWN_PROVIDERS = {"OpenAI", "Azure", "Azure OpenAI"}
 COMPLETION = {"id": "chatcmpl-1", "created": 0, "model": "m"}
 MISSING = {
@@ -118,7 +109,9 @@ def request_of(messages: Any, tools: Any) -> dict[str, Any]:
 
 
 def reply_fields(completion: Any) -> dict[str, Any]:
-    """The outcome for a completion. The SDK leaves missing text as None."""
+    """The outcome for a completion. The SDK leaves missing text, and missing choices, as None."""
+    if not completion.choices:
+        return {"message": None, "finish_reason": None}
     choice = completion.choices[0]
     message = {"role": "assistant", "content": choice.message.content or ""}
     if calls := choice.message.tool_calls:

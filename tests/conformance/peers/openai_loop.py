@@ -1,6 +1,6 @@
-"""The official `openai` SDK with the usual loop of programs with function calls.
+"""A loop of this project around the official `openai` SDK, as programs with function calls have it.
 
-The loop is the program's own code: it asks, runs the calls of the reply one after the other, and asks
+It is not a part of the SDK: it asks, runs the calls of the reply one after the other, and asks
 again.
 """
 
@@ -16,19 +16,9 @@ from tests.conformance.peers.errors import error_fields, failed_request
 from tests.conformance.peers.functions import text_of
 from tests.conformance.peers.model_server import Ask, model_server
 
-TITLE = "openai SDK, usual loop"
-PACKAGES = ("openai",)
-NOTE = (
-    "The usual loop of programs with function calls is code of the program, not of the library. It asks, "
-    "runs the calls one after the other, and asks again until a reply has no calls. Its failures show "
-    "what a program has to add. The SDK also has a runner for the Responses API, which is not graded, "
-    "because the replies of the cases are in the chat format. The finish reason `content_filter` "
-    "counts as a reported refusal."
-)
-
 
 def outside(case: Case) -> str:
-    """The demand that is outside of the guide: it keeps no history, and runs one call at a time."""
+    """The demand that is outside of the loop: it keeps no history, and runs one call at a time."""
     if case.expect and any(check.get("at") == "/together" for check in case.expect):
         return "calls that run at the same time"
     if case.id == "L-205":
@@ -39,7 +29,7 @@ def outside(case: Case) -> str:
 async def answer(
     question: str, ask: Ask, tools: Any, run: Any, dialect: str, history: Any = ()
 ) -> Any:
-    """Answer a question as the guide does: until a reply has no calls."""
+    """Answer a question: ask until a reply has no calls."""
     messages: list[Any] = [*history, {"role": "user", "content": question}]
     functions: Any = [{"type": "function", "function": parameters_of(tool)} for tool in tools]
     request: dict[str, Any] = {"tools": functions} if functions else {}
@@ -73,7 +63,7 @@ def parameters_of(tool: dict[str, Any]) -> dict[str, Any]:
 
 
 def named(run: Any, tools: Any, name: str) -> Any:
-    """Look up a function by its name, as the guide does.
+    """Look up a function by its name.
 
     Raises:
         KeyError: There is no such function.

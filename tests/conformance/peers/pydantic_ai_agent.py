@@ -28,13 +28,6 @@ from tests.conformance.peers.errors import error_fields, failed_request
 from tests.conformance.peers.functions import function_of
 from tests.conformance.peers.model_server import Ask, model_server
 
-TITLE = "pydantic-ai"
-PACKAGES = ("pydantic-ai-slim", "openai")
-NOTE = (
-    "`Agent.run` with `OpenAIChatModel`. The finish reason `content_filter` of the last reply counts "
-    "as a reported refusal, and too many retries of an output as a limit."
-)
-
 
 def outside(case: Case) -> str:
     """The demand that is outside of the claims of the library."""

@@ -16,15 +16,6 @@ from tests.conformance.peers.errors import error_fields, failed_request
 from tests.conformance.peers.functions import function_of
 from tests.conformance.peers.model_server import Ask, model_server
 
-TITLE = "smolagents"
-PACKAGES = ("smolagents", "openai")
-NOTE = (
-    "`ToolCallingAgent` with `OpenAIModel` and its limit of 20 steps. The library writes earlier calls "
-    "and results as text and adds a system prompt, so cases about the form of messages are not "
-    "applicable. A text of the model counts as a call of its tool `final_answer`, and the state "
-    "`max_steps_error` as a limit."
-)
-
 
 def outside(case: Case) -> str:
     """The demand that is outside of the claims of the library."""
@@ -83,7 +74,7 @@ async def answer(question: str, ask: Ask, tools: Any, run: Any, dialect: str) ->
             return failed_request(error, sent)
         text = str(result.output)
         if result.state == "max_steps_error":
-            return error_fields("limit", text, sent)
+            return error_fields("limit", result.state, sent)
         return {"answer": text, "messages": [*sent, {"role": "assistant", "content": text}]}
 
 
