@@ -129,8 +129,8 @@ network. `make grade-peers` wrote the results on {day}.
 How to read the figures:
 
 - The figures are numbers of cases. Several cases may share a rule.
-- Each library runs with its defaults. The note of a library lists everything that its adapter sets. \
-Options, middleware or code of the program can change many of the results.
+- Each library runs with its defaults, except for the settings that its note lists. Options, \
+middleware or code of the program can change many of the results.
 - The cases are the rules of this project, so a failed case is a different decision or a defect.
 - A *documented decision* is listed separately and is not a failure: the documentation or the source \
 code of the library states the different behavior for this situation. A general description of a loop is not \
