@@ -1,12 +1,14 @@
 """Try a model: 30 small tasks with tools, in both dialects, against its real server.
 
-    make try-model MODEL=ollama:llama3.2
+    make try-model MODEL=ollama:llama3.2 SERVER="Ollama 0.12, Q4_K_M"
     .venv/bin/python tests/try_model --model openai:gpt-5-mini --reasoning low --json low.json
 
 Prints for each dialect and kind of task how many tasks succeeded, how often the model was
 corrected, and the tokens and the time. "writes with text" counts the corrections of a reply that
-called a write tool, but was not this call alone. The JSON file contains every task. A run makes about 130
-requests, which a provider charges for. Without `--model`, the environment selects the model.
+called a write tool, but was not this call alone. The JSON file contains every task, with the texts of the
+model. The Markdown file beside it is a report to send: it contains figures only, and neither keys nor
+addresses. A run makes about 130 requests, which a provider charges for. Without `--model`, the environment
+selects the model.
 """
 
 import argparse
@@ -21,10 +23,11 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1])]  # import the packages of this checkout
 
 from trial import DIALECTS, Trial, read_tasks, try_task
+from trial_report import describe, figures, markdown
 
 from stage0_gateway import Gateway, GatewayError
 
-_ROW = "{:16} {:>8} {:>9} {:>17} {:>8} {:>8}"
+_ROW = "{:16} {:>8} {:>10} {:>9} {:>17} {:>8} {:>8}"
 
 
 async def main() -> int:
@@ -49,14 +52,14 @@ async def main() -> int:
     except GatewayError as error:
         print(f"The model cannot be tried: {error}", file=sys.stderr)
         return 1
-    written = {
-        "model": gateway.model,
-        "reasoning": reasoning or None,
-        "date": f"{datetime.now(UTC):%Y-%m-%d}",
-        "dialects": {name: [asdict(trial) for trial in each] for name, each in trials.items()},
-    }
-    options.json.write_text(json.dumps(written, indent=2, ensure_ascii=False), encoding="utf-8")
-    print(f"\nAll results: {options.json}")
+    date = f"{datetime.now(UTC):%Y-%m-%d}"
+    tried = describe(gateway.model, options.server, reasoning or None, date)
+    every = {name: [asdict(trial) for trial in each] for name, each in trials.items()}
+    written = json.dumps({**tried, "dialects": every}, indent=2, ensure_ascii=False)
+    options.json.write_text(written, encoding="utf-8")
+    report = options.json.with_suffix(".md")
+    report.write_text(markdown(tried, trials), encoding="utf-8")
+    print(f"\nAll results: {options.json}\nA report to send: {report}")
     return 0
 
 
@@ -64,13 +67,14 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--model", help='"provider:name"')
     parser.add_argument("--reasoning", default="", help="low, medium, high, or a number of tokens")
+    parser.add_argument("--server", help="the server and its version, for the report")
     parser.add_argument("--only", help="the name of one task, or one kind of tasks")
     parser.add_argument("--json", type=Path, default=Path("try-model.json"), help="the JSON file")
     return parser.parse_args()
 
 
 def _print_table(trials: list[Trial]) -> None:
-    heads = ("success", "feedback", "writes with text", "tokens", "seconds")
+    heads = ("solved", "first try", "feedback", "writes with text", "tokens", "seconds")
     print("\n" + _ROW.format("", *heads))
     for kind in dict.fromkeys(trial.kind for trial in trials):
         _print_row(kind, [trial for trial in trials if trial.kind == kind])
@@ -81,13 +85,7 @@ def _print_table(trials: list[Trial]) -> None:
 
 
 def _print_row(label: str, trials: list[Trial]) -> None:
-    passed = sum(trial.problem is None for trial in trials)
-    feedback = sum(trial.feedback for trial in trials)
-    writes = sum(trial.writes_with_text for trial in trials)
-    tokens = sum(trial.tokens or 0 for trial in trials)
-    seconds = sum(trial.seconds for trial in trials)
-    success = f"{passed}/{len(trials)}"
-    print(_ROW.format(label, success, feedback, writes, tokens, f"{seconds:.1f}"))
+    print(_ROW.format(label, *figures(trials)))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from stage2_output import Issue
 from stage3_tools import DecisionMade, FeedbackGiven
 
 HERE = Path(__file__).parent
+PAGE = HERE.parents[1] / "docs" / "performance" / "models.md"
 TASKS = json.loads((HERE / "tasks.json").read_text("utf-8"))
 KINDS = ["one tool", "two tools", "no tool", "wrong arguments", "long result"]
 KINDS += ["refusal", "injection", "typed answer"]
@@ -139,6 +141,12 @@ def test_feedback_about_a_write_beside_other_text_has_its_own_count(trial):
     assert trial.count_feedback([decision]) == (0, 0)
 
 
+def rows_of(page):
+    """Return the cells of the first table of a page, without its head."""
+    table = re.search(r"(?:^\|.*\n)+", page, re.MULTILINE)[0]
+    return [line.strip("| ").split(" | ") for line in table.splitlines()[2:]]
+
+
 def run(*arguments, cwd, **environment):
     inherited = {key: os.environ[key] for key in ("PATH", "SYSTEMROOT") if key in os.environ}
     return subprocess.run(
@@ -152,8 +160,9 @@ def run(*arguments, cwd, **environment):
     )
 
 
-def test_the_program_tries_the_embedded_model_and_writes_json(tmp_path):
-    done = run("--model", "offline:teacher", cwd=tmp_path)
+def test_the_program_tries_the_embedded_model_and_writes_json_and_a_report(tmp_path):
+    server = "the embedded model: rules, no language model"
+    done = run("--model", "offline:teacher", "--server", server, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     written = json.loads((tmp_path / "try-model.json").read_text("utf-8"))
     assert written["model"] == "offline:teacher"
@@ -165,6 +174,29 @@ def test_the_program_tries_the_embedded_model_and_writes_json(tmp_path):
         assert {each["writes_with_text"] for each in trials} == {0}
     lines = [line.split() for line in done.stdout.splitlines()]
     assert [line[:2] for line in lines if line[:1] == ["all"]] == [["all", "13/30"]] * 2
+    [prompt, native] = rows_of((tmp_path / "try-model.md").read_text("utf-8"))
+    assert [prompt[:8], native[:8]] == [row[:8] for row in rows_of(PAGE.read_text("utf-8"))]
+    assert re.search(r"tasks \w{8}", prompt[11])[0] in rows_of(PAGE.read_text("utf-8"))[0][11]
+
+
+def test_a_report_has_the_first_tries_and_no_texts_keys_or_addresses(monkeypatch):
+    monkeypatch.syspath_prepend(str(HERE))
+    monkeypatch.setenv("LLM_BASE_URL", "http://gpu.private.example:8000/v1")
+    report, trial = importlib.import_module("trial_report"), importlib.import_module("trial")
+    trials = [
+        trial.Trial("a", "one tool", None, feedback=0, tokens=1000, seconds=1.0),
+        trial.Trial("b", "one tool", None, feedback=2, tokens=500, seconds=0.5),
+        trial.Trial("c", "no tool", "cannot reach gpu.private.example", writes_with_text=1),
+    ]
+    tried = report.describe("vllm:/home/ann/models/Qwen3-8B", None, None, "2026-01-02")
+    page = report.markdown(tried, {"prompt": trials, "native": trials[2:]})
+    first, second = rows_of(page)
+    head = ["vllm:Qwen3-8B", "vllm, another address", "default"]
+    assert first[:11] == [*head, "prompt", "2/3", "1/3", "2", "1", "1,500", "1.5", "2026-01-02"]
+    assert second[3:10] == ["native", "0/1", "0/1", "0", "1", "not counted", "0.0"]
+    assert "| one tool | 2/2 | 1/2 | 2 | 0 | 1,500 | 1.5 |" in page
+    assert "Not solved: c." in page
+    assert not re.search("gpu|private|ann|home", page)
 
 
 def test_the_program_tries_one_kind_or_one_task(tmp_path):
