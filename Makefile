@@ -11,7 +11,7 @@ ROOMS := $(wildcard $(patsubst %,tests/benchmarks/%_*.py,context gateway output 
 unexport PYTHONDONTWRITEBYTECODE PYTHONUNBUFFERED
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long check format reference grade course grade-peers mutants try-model test-real bench bench-peers bench-rooms clean
+.PHONY: help demo test test-long check format reference grade course grade-peers mutants try-model test-real bench bench-readme bench-peers bench-rooms clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,11 +58,14 @@ test-real: $(VENV)/.test ## run the tests that need more than Python; a skipped 
 grade-peers: .bench/.graded ## grade other libraries with the conformance suite: downloads some 100 MB
 	@.bench/graded/bin/python -m tests.conformance.peers
 
-try-model: $(VENV)/.demo ## try a model with 30 tasks: make try-model MODEL=provider:name
-	@$(BIN)/python tests/try_model $(if $(MODEL),--model $(MODEL)) $(if $(REASONING),--reasoning $(REASONING))
+try-model: $(VENV)/.demo ## try a model with 30 tasks, and write a report: make try-model MODEL=provider:name [SERVER="its version"]
+	@$(BIN)/python tests/try_model $(if $(MODEL),--model $(MODEL)) $(if $(REASONING),--reasoning $(REASONING)) $(if $(SERVER),--server "$(SERVER)")
 
 bench: .bench/.ready ## compare the packages with loops written by hand: two minutes
 	@.bench/base/bin/python tests/benchmarks/side_by_side
+
+bench-readme: .bench/.ready ## repeat the comparison of the README: downloads some GB, takes ten minutes
+	@.bench/base/bin/python tests/benchmarks/side_by_side --readme $(if $(STORE),--store)
 
 bench-peers: .bench/.ready ## also compare them with other frameworks: downloads some GB, takes half an hour
 	@.bench/base/bin/python tests/benchmarks/side_by_side --peers

@@ -65,6 +65,20 @@ async def test_a_loop_is_measured_in_each_dialect_of_a_driver(driver):
             assert min(cost["cpu"], cost["wall"]) > 0
 
 
+@pytest.mark.parametrize("name", ["ours", "ours_ask"])
+async def test_the_path_of_a_question_is_traced_in_each_dialect(name, monkeypatch):
+    for variable in ("OPENAI_API_KEY", "LLM_BASE_URL"):
+        monkeypatch.setenv(variable, "")  # `ours_ask` sets them
+    driver = importlib.import_module(f"drivers.{name}")
+    async with working(driver) as (worker, server):
+        for dialect in driver.SPEAKS:
+            importlib.import_module("job").called.clear()
+            path = await worker.path(server, dialect)
+            assert {"request", "read", "act"} <= {*path["listed"]["stage3_tools/turn.py"]}
+            assert path["files"] > 30
+            assert path["lines"] > path["lines of functions"] > path["functions"]
+
+
 async def test_concurrent_loops_and_concurrent_tools_are_measured(driver):
     async with working(driver) as (worker, server):
         assert (await worker.at_once(server, loops=4, rounds=2))["wall"] > 0

@@ -74,6 +74,7 @@ def test_make_without_a_target_lists_the_targets(fresh):
         "grade-peers",
         "try-model",
         "bench",
+        "bench-readme",
         "bench-peers",
         "bench-rooms",
         "clean",

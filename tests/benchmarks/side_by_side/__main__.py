@@ -1,11 +1,12 @@
 """Costs of this project, compared with a handwritten loop and with similar libraries.
 
-    python tests/benchmarks/side_by_side [--peers] [--runs N] [--only NAME …] [--to FOLDER]
+    python tests/benchmarks/side_by_side [--peers | --readme] [--runs N] [--only NAME …] [--to FOLDER]
 
 Without `--peers` it measures this project, bare httpx and bare aiohttp, in about two minutes. With
 `--peers` each peer gets its own virtual environment below `.bench/`, created once (minutes, some
-GB), and the run takes half an hour. The results are written as JSON and as Markdown, with plots.
-Ends with 1 if a bar is missed.
+GB), and the run takes half an hour. `--readme` measures only what the comparison of the README and
+its page show, with the peers, in about five minutes; with `--store` it also writes both. The results
+are written as JSON and as Markdown, with plots. Ends with 1 if a bar is missed.
 """
 
 import argparse
@@ -24,15 +25,16 @@ from typing import Any
 
 import alone
 import bars
+import comparison
 import plots
 import report
 import venvs
 from pairs import Driver, beside, cores, medians, model_server
 from starting import starting
 from tables import without_machine
-from tasks import TASKS
+from tasks import DIALECTS, TASKS
 
-BASE, OURS, OTHERS = "bare_httpx", ("ours", "ours_fast"), ("bare_aiohttp",)
+BASE, OURS, OTHERS = "bare_httpx", ("ours", "ours_fast", "ours_ask"), ("bare_aiohttp",)
 
 
 def main() -> int:
@@ -46,6 +48,7 @@ def main() -> int:
             "only": options.only,
             "drivers": {each.name: each.about for each in drivers},
             "skipped": skipped,
+            "path": list(paths(drivers, server, options)),
             "side by side": list(with_a_server(drivers, server, options)),
             "starting": list(started_anew(drivers, server, options)),
             "alone": [],
@@ -58,6 +61,10 @@ def main() -> int:
         skipped["what needs no server"] = without_machine(f"{type(error).__name__}: {error}")
     results["minutes"] = round((time.monotonic() - started) / 60, 1)
     write(results, options.to)
+    if options.readme:
+        print(f"\n{comparison.markdown(results)}")
+    if options.store:
+        comparison.store(results)
     return int(any(bar.missed for bar in bars.judged(results)))
 
 
@@ -88,7 +95,21 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--to", type=Path, default=Path(".bench/results"), help="the folder the results go to"
     )
-    return parser.parse_args()
+    parser.add_argument(
+        "--readme", action="store_true", help="only what the comparison of the README shows"
+    )
+    parser.add_argument(
+        "--store",
+        action="store_true",
+        help="write the results into the README and docs/performance",
+    )
+    options = parser.parse_args()
+    if options.readme:
+        options.peers, options.only = True, [*comparison.TASKS]
+        options.to = comparison.FOLDER if options.store else options.to
+    elif options.store:
+        parser.error("--store needs --readme: the stored page contains the comparison only")
+    return options
 
 
 @contextmanager
@@ -111,6 +132,27 @@ def driving(options: argparse.Namespace) -> Iterator[tuple[list[Driver], dict[st
                     raise
                 skipped[name] = without_machine(str(error))
         yield drivers, skipped
+
+
+def paths(
+    drivers: list[Driver], server: str, options: argparse.Namespace
+) -> Iterator[dict[str, Any]]:
+    """Trace the first question of each driver, in a new process for each dialect."""
+    for driver in drivers:
+        if "path" not in driver.can or not wanted(options, "path", driver.name):
+            continue
+        log(f"the path of one question: {driver.about['title']}")
+        for dialect in (each for each in DIALECTS if each in driver.can):
+            row = {"driver": driver.name, "dialect": dialect}
+            fresh = Driver(driver.name, driver.python)
+            try:
+                row |= fresh.do("path", server=server, dialect=dialect)
+                del row["listed"]  # path.py shows these
+            except RuntimeError as error:
+                row["error"] = without_machine(str(error))
+            finally:
+                fresh.close()
+            yield row
 
 
 def with_a_server(
@@ -136,7 +178,11 @@ def started_anew(
     drivers: list[Driver], server: str, options: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
     """Measure the start of each driver."""
-    chosen = [each for each in drivers if wanted(options, "starting", each.name)]
+    chosen = [
+        each
+        for each in drivers
+        if "shared client" in each.can and wanted(options, "starting", each.name)
+    ]
 
     def measured(driver: Driver) -> dict[str, float]:
         return starting(driver, server, venvs.FOLDER / "compiled")

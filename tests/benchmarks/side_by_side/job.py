@@ -15,7 +15,11 @@ the virtual environment of each peer. A driver defines:
                whole stream, and returns the number of characters of text and the call's arguments.
     snapshots  (if it parses partial arguments) the same, with the value parsed after each piece of
                the arguments. Its function also returns the last value.
+    FOLLOWED   (if its path is counted) the packages of the path: the library's own, and the SDK of a
+               provider that it uses; not HTTP libraries, pydantic and their like, for any driver
+    following  (optional) as `asking`, for the path alone: what it opens is not a part of the path
     HIDDEN     (optional) installed packages that the driver must not find
+    OPENS_A_CLIENT   (optional) whether each question opens a client; only single loops are measured
 """
 
 import asyncio

@@ -51,7 +51,7 @@ class Driver:
 
     Attributes:
         about: The worker's description of itself.
-        can: The supported features; every driver supports "".
+        can: The supported features.
 
     Raises:
         RuntimeError: It does not start; the message has the reason.
@@ -60,7 +60,7 @@ class Driver:
     def __init__(self, name: str, python: str = sys.executable) -> None:
         self.name, self.python = name, python
         self._start()
-        self.can: list[str] = ["", *self.about["can"]]
+        self.can: list[str] = self.about["can"]
 
     def _start(self) -> None:
         command = [self.python, str(_HERE / "worker.py"), self.name, *cores()[1]]

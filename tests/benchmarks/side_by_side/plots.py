@@ -17,7 +17,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _INK, _MUTED, _GRID, _CARD = "#1f2328", "#656d76", "#d8dee4", "#ffffff"
-_COLORS = {"ours": "#0969da", "ours_fast": "#54aeff", BASE: _INK, "bare_aiohttp": "#6e7781"}
+_COLORS = {
+    "ours": "#0969da",
+    "ours_fast": "#54aeff",
+    "ours_ask": "#80ccff",
+    BASE: _INK,
+    "bare_aiohttp": "#6e7781",
+}
 _PEER = "#afb8c1"
 _STYLE = {
     "svg.fonttype": "none",

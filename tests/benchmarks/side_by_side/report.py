@@ -25,7 +25,7 @@ from tables import (
     tenths,
     without_machine,
 )
-from tasks import TASKS
+from tasks import DIALECTS, TASKS
 
 Results = dict[str, Any]
 _TITLES = {task.name: task.title for task in TASKS}
@@ -55,6 +55,7 @@ def markdown(results: Results) -> str:
     sections = [
         ("", beginning(results)),
         ("The bars", bars_judged(results)),
+        ("The path of one question", path(results, side)),
         ("One loop", one_loop(side)),
         ("Growth", growth(side)),
         ("Loops at once", loops_at_once(side)),
@@ -119,6 +120,29 @@ def bar_line(bar: bars.Bar) -> list[str]:
 
 # ---- with a server
 # ---------------------------------------------------------------------------------------
+
+
+def path(results: Results, side: Side) -> str:
+    """Show what runs between a question with one tool call and its answer."""
+    kinds = ("files", "lines", "functions", "lines of functions")
+    rows = [
+        [
+            side.titles[row["driver"]],
+            DIALECTS[row["dialect"]],
+            *[f"{row[kind]:,}" for kind in kinds],
+        ]
+        for row in results.get("path", ())
+        if "error" not in row
+    ]
+    sentence = (
+        "What runs between a question with one tool call and its answer, in a new process: the files of the "
+        "library and of the SDK that it uses, all their lines, and the functions that run. A function counts "
+        "once. HTTP libraries, pydantic and the like do not count. The agent, its tools and its client exist "
+        "before the question, except in `ask`, which creates them."
+    )
+    return headed(
+        sentence, table(["", "dialect", *kinds], rows).replace(":-- | --:", ":-- | :--", 1)
+    )
 
 
 def one_loop(side: Side) -> str:
@@ -294,7 +318,10 @@ def missing(results: Results, side: Side) -> str:
     """List skipped drivers and failures, each reason once."""
     reasons: dict[tuple[str, str], list[str]] = {}
     starts = [{"task": "starting", **row} for row in results["starting"]]
-    for row in [*results["side by side"], *starts]:
+    paths = [
+        {"task": f"the path, {DIALECTS[row['dialect']]}", **row} for row in results.get("path", ())
+    ]
+    for row in [*results["side by side"], *starts, *paths]:
         if "error" in row:
             driver, task = side.titles.get(row["driver"], row["driver"]), row["task"]
             reasons.setdefault((driver, without_machine(row["error"])), []).append(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-BASE, OURS = "bare_httpx", ("ours", "ours_fast")
+BASE, OURS = "bare_httpx", ("ours", "ours_fast", "ours_ask")
 _NONE = "–"
 _LONGEST = 200  # characters of a reason
 _MACHINE = (

@@ -6,6 +6,13 @@ They are run by `worker.py` and `pairs.py`, and shown by `report.py`.
 from dataclasses import dataclass, field
 from typing import Any
 
+DIALECTS = {
+    "decisions": "prompt dialect",
+    "calls": "tool calls",
+    "messages": "Anthropic's tool calls",
+}
+"""The dialects of `job.py`, and their titles in a report."""
+
 
 @dataclass(frozen=True, slots=True)
 class Task:
@@ -28,11 +35,11 @@ class Task:
     quick: int = 9
 
 
-def _loop(dialect: str, what: str, rounds: int, times: int) -> Task:
+def _loop(dialect: str, rounds: int, times: int) -> Task:
     given = {"dialect": dialect, "rounds": rounds, "times": times}
     return Task(
         f"{dialect} {rounds}",
-        f"{what}, {rounds} round{'s' if rounds > 1 else ''}",
+        f"{DIALECTS[dialect]}, {rounds} round{'s' if rounds > 1 else ''}",
         "loop",
         dialect,
         given,
@@ -41,24 +48,33 @@ def _loop(dialect: str, what: str, rounds: int, times: int) -> Task:
 
 def _at_once(loops: int, rounds: int, quick: int) -> Task:
     given = {"loops": loops, "rounds": rounds}
-    return Task(f"at once {loops}", f"{loops} loops at once", "at_once", "", given, quick)
+    return Task(
+        f"at once {loops}", f"{loops} loops at once", "at_once", "shared client", given, quick
+    )
 
 
 TASKS = (
-    _loop("calls", "tool calls", 1, 20),
-    _loop("calls", "tool calls", 10, 5),
-    _loop("calls", "tool calls", 50, 2),
-    _loop("decisions", "prompt dialect", 10, 5),
-    _loop("decisions", "prompt dialect", 50, 2),
-    _loop("messages", "Anthropic's tool calls", 10, 5),
+    _loop("calls", 1, 20),
+    _loop("calls", 10, 5),
+    _loop("calls", 50, 2),
+    _loop("decisions", 10, 5),
+    _loop("decisions", 50, 2),
+    _loop("messages", 10, 5),
     _at_once(32, 10, 5),
     _at_once(256, 3, 3),
-    Task("three", "three tools at once, coroutines", "three", "", {"tools": "three"}, 5),
+    Task(
+        "three",
+        "three tools at once, coroutines",
+        "three",
+        "shared client",
+        {"tools": "three"},
+        5,
+    ),
     Task(
         "three blocking",
         "three tools at once, plain functions",
         "three",
-        "",
+        "shared client",
         {"tools": "three blocking"},
         5,
     ),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[3] / ".bench"
 
-HERE = ("bare_httpx", "bare_aiohttp", "ours", "ours_fast")
+HERE = ("bare_httpx", "bare_aiohttp", "ours", "ours_fast", "ours_ask")
 """Drivers that run in the Python that runs the benchmark."""
 
 REQUIREMENTS: dict[str, tuple[str, ...]] = {

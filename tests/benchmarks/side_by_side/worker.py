@@ -23,6 +23,7 @@ from typing import Any
 
 import job
 from server import ANSWER, list_in_pieces
+from traced import Tracer
 
 _TICK = 0.005  # seconds between two checks whether the event loop is stuck
 
@@ -44,6 +45,8 @@ class Worker:
         driver = self._driver
         versions = {each: importlib.metadata.version(each) for each in driver.PACKAGES}
         can = [each for each in ("reading", "snapshots") if hasattr(driver, each)]
+        can += ["path"] if hasattr(driver, "FOLLOWED") else []
+        can += [] if getattr(driver, "OPENS_A_CLIENT", False) else ["shared client"]
         return {
             "title": driver.TITLE,
             "import": driver.IMPORT,
@@ -121,6 +124,17 @@ class Worker:
         if value != json.loads("".join(list_in_pieces(pieces))):
             raise RuntimeError("the last value is not what was sent")
         return cost
+
+    async def path(self, server: str, dialect: job.Dialect) -> dict[str, Any]:
+        """Trace the first conversation of this process, with one tool round."""
+        driver, work = self._driver, job.Work(server, dialect, 1)
+        tracer = Tracer(driver.FOLLOWED)
+        async with getattr(driver, "following", driver.asking)(work) as ask:
+            with tracer.tracing():
+                await answered(ask)
+        if len(job.called) != 1:
+            raise RuntimeError(f"{len(job.called)} calls instead of 1")
+        return tracer.path()
 
     async def close(self) -> None:
         """Close all clients."""

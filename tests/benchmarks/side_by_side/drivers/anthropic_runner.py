@@ -16,6 +16,7 @@ TITLE = "anthropic SDK, tool_runner"
 PACKAGES = ("anthropic", "httpx2", "httpcore2", "pydantic", "jiter", "anyio", "sniffio")
 IMPORT = "import anthropic"
 SPEAKS = ("messages",)
+FOLLOWED = ("anthropic",)
 _LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=1000)
 _SAY: Any = {
     "model": "claude-haiku-4-5",

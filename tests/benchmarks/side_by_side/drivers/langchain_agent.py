@@ -23,6 +23,7 @@ PACKAGES = (
 )
 IMPORT = "from langchain.agents import create_agent; from langchain_openai import ChatOpenAI"
 SPEAKS = ("calls",)
+FOLLOWED = ("langchain", "langchain_core", "langchain_openai", "langgraph", "openai")
 
 
 @asynccontextmanager

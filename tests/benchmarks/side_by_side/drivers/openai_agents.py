@@ -13,6 +13,7 @@ TITLE = "openai-agents"
 PACKAGES = ("openai-agents", "openai", "httpx2", "httpcore2", "pydantic", "anyio", "sniffio")
 IMPORT = "import agents"
 SPEAKS = ("calls",)
+FOLLOWED = ("agents", "openai")
 _LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=1000)
 
 set_tracing_disabled(True)

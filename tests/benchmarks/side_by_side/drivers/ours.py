@@ -21,13 +21,14 @@ TITLE = "llm-stages"
 PACKAGES = ("llm-stages", "httpx", "pydantic", "jsonschema")
 IMPORT = "import stage0_gateway, stage1_context, stage2_output, stage3_tools"
 SPEAKS = ("calls", "decisions", "messages")
+FOLLOWED = ("stage0_gateway", "stage1_context", "stage2_output", "stage3_tools")
 HIDDEN = ("httpx_aiohttp", "jsonschema_rs")  # the extra [fast]
 Read = Callable[[], Awaitable[tuple[int, str]]]
 
 
 @asynccontextmanager
-async def asking(work: Work) -> AsyncIterator[Ask]:
-    """Yield the loop with the requested dialect."""
+async def opened(work: Work) -> AsyncIterator[tuple[ToolLoopDeps, ToolLoopOptions]]:
+    """Yield the parts and the options of a loop in the requested dialect."""
     provider, base = (
         ("anthropic", f"{work.base}/v1") if work.dialect == "messages" else ("openai", work.base)
     )
@@ -38,14 +39,31 @@ async def asking(work: Work) -> AsyncIterator[Ask]:
         registry.register(tool(function))
     model = f"{provider}:{work.model}"
     async with Gateway(model, api_key=KEY, base_url=base) as gateway:
-        engine = ContextEngine()
-        deps = ToolLoopDeps(gateway.chat, engine, OutputController(), registry)
+        yield ToolLoopDeps(gateway.chat, ContextEngine(), OutputController(), registry), options
+
+
+@asynccontextmanager
+async def asking(work: Work) -> AsyncIterator[Ask]:
+    """Yield the loop, with a new session for each question."""
+    async with opened(work) as (deps, options):
 
         async def ask() -> str:
-            session_id = await engine.create_session(system_prompt=SYSTEM)
+            session_id = await deps.context_engine.create_session(system_prompt=SYSTEM)
             result = await run_tool_loop(deps, session_id, QUESTION, options)
-            await engine.delete_session(session_id)
+            await deps.context_engine.delete_session(session_id)
             return result.reply or ""
+
+        yield ask
+
+
+@asynccontextmanager
+async def following(work: Work) -> AsyncIterator[Ask]:
+    """Yield the loop with a session that exists already: the path begins with the question."""
+    async with opened(work) as (deps, options):
+        session_id = await deps.context_engine.create_session(system_prompt=SYSTEM)
+
+        async def ask() -> str:
+            return (await run_tool_loop(deps, session_id, QUESTION, options)).reply or ""
 
         yield ask
 

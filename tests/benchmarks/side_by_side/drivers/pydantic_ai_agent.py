@@ -16,6 +16,7 @@ TITLE = "pydantic-ai"
 PACKAGES = ("pydantic-ai-slim", "openai", "httpx2", "httpcore2", "pydantic", "anyio", "sniffio")
 IMPORT = "import pydantic_ai, pydantic_ai.models.openai"
 SPEAKS = ("calls",)
+FOLLOWED = ("pydantic_ai", "openai")
 _LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=1000)
 
 

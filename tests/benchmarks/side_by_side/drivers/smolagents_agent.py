@@ -18,6 +18,7 @@ TITLE = "smolagents"
 PACKAGES = ("smolagents", "openai", "httpx2", "httpcore2", "pydantic")
 IMPORT = "import smolagents"
 SPEAKS = ("calls",)
+FOLLOWED = ("smolagents", "openai")
 _LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=1000)
 _THREADS = ThreadPoolExecutor(256)
 
