@@ -1,9 +1,10 @@
 """`PromptDialect`: tools in the system prompt, decisions as JSON text.
 
-Works with every model that writes text. The one system message describes the tools, the model
-replies with a decision, and results are user messages that begin with `[Tool result for NAME]`.
-Feedback begins with `[Feedback]`, and a summary with `[Summary of earlier messages, ...]`. A line
-of a user, a tool or a summary that imitates such a header is escaped.
+For models that follow an instruction to answer with JSON; the server needs no tool calls. The one
+system message describes the tools, the model replies with a decision, and results are user messages
+that begin with `[Tool result for NAME]`. Feedback begins with `[Feedback]`, and a summary with
+`[Summary of earlier messages, ...]`. A line of a user, a tool or a summary that imitates such a
+header is escaped.
 """
 
 import json

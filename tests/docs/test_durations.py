@@ -1,4 +1,4 @@
-"""The lessons state their duration, and the complete path takes about six hours.
+"""The lessons state their duration, the complete path takes six hours, and short files are short.
 
 A minute is 200 words or 15 lines of code. The path consists of the README, the lessons, and the top
 level of each stage: the code, and the docstrings of the modules.
@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
 LESSONS = sorted((ROOT / "docs" / "learn").glob("[0-4]-*.md"))
 STAGES = ["stage0_gateway", "stage1_context", "stage2_output", "stage3_tools"]
 WORDS, LINES = 200, 15  # per minute
@@ -30,6 +31,12 @@ def page_minutes(path: Path) -> float:
 
 def module_minutes(path: Path) -> float:
     """Return the duration of a module: its docstring and its code."""
+    docstring = ast.get_docstring(ast.parse(path.read_text())) or ""
+    return len(docstring.split()) / WORDS + code_lines(path) / LINES
+
+
+def code_lines(path: Path) -> int:
+    """Return the number of lines of a module without docstrings, comments and empty lines."""
     source = path.read_text()
     tree = ast.parse(source)
     docstrings: set[int] = set()
@@ -41,7 +48,7 @@ def module_minutes(path: Path) -> float:
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type not in no_code:
             lines.update(range(token.start[0], token.end[0] + 1))
-    return len((ast.get_docstring(tree) or "").split()) / WORDS + len(lines - docstrings) / LINES
+    return len(lines - docstrings)
 
 
 def stated_minutes(page: Path) -> int:
@@ -63,5 +70,13 @@ def test_the_readme_states_the_duration_of_the_complete_path(say):
         read[stage] = sum(map(module_minutes, modules))
     say(", ".join(f"{name} {minutes:.0f} min" for name, minutes in read.items()))
     assert len(LESSONS) == 5
-    assert "take about six hours" in (ROOT / "README.md").read_text()
+    assert "take about six hours" in README
     assert sum(read.values()) / 60 == pytest.approx(6, abs=0.5)
+    assert "one to two hours, [counted by a test](tests/docs/test_durations.py)" in README
+    assert [stage for stage in STAGES if not 45 <= read[stage] <= 125] == []
+
+
+@pytest.mark.parametrize("name", ["gateway", "context", "output", "tools"])
+def test_a_finished_file_of_the_course_has_about_a_hundred_lines_of_code(name):
+    assert 75 <= code_lines(ROOT / "examples" / "from_scratch" / f"{name}.py") <= 110
+    assert "each stage in about a hundred lines of code" in README
