@@ -33,6 +33,7 @@ from stage0_gateway.accounting.prices import GenaiPrices as GenaiPrices
 from stage0_gateway.accounting.prices import Price as Price
 from stage0_gateway.accounting.prices import Prices as Prices
 from stage0_gateway.accounting.prices import PriceTable as PriceTable
+from stage0_gateway.errors import Accepted as Accepted
 from stage0_gateway.errors import AuthenticationFailed as AuthenticationFailed
 from stage0_gateway.errors import ConfigurationError as ConfigurationError
 from stage0_gateway.errors import ConnectionFailed as ConnectionFailed
@@ -44,6 +45,7 @@ from stage0_gateway.errors import RateLimited as RateLimited
 from stage0_gateway.errors import RequestTimeout as RequestTimeout
 from stage0_gateway.errors import ServerFailed as ServerFailed
 from stage0_gateway.errors import StreamInterrupted as StreamInterrupted
+from stage0_gateway.errors import check_arguments as check_arguments
 from stage0_gateway.events import FallbackEvent as FallbackEvent
 from stage0_gateway.events import GatewayEvent as GatewayEvent
 from stage0_gateway.events import RequestEvent as RequestEvent
@@ -55,8 +57,10 @@ from stage0_gateway.http.known_secrets import KnownSecrets as KnownSecrets
 from stage0_gateway.http.redaction import redact as redact
 from stage0_gateway.http.response import Timeouts as Timeouts
 from stage0_gateway.messages import Message as Message
+from stage0_gateway.messages import Messages as Messages
 from stage0_gateway.messages import Role as Role
 from stage0_gateway.messages import as_message as as_message
+from stage0_gateway.messages import as_messages as as_messages
 from stage0_gateway.offline.model import OfflineModel as OfflineModel
 from stage0_gateway.offline.model import offline_faults as offline_faults
 from stage0_gateway.offline.model import offline_server as offline_server

@@ -14,9 +14,14 @@
 
 Every module of this stage raises only these errors for failed requests. This module maps a status
 code to an error and to advice for the caller. It knows no HTTP library and no provider.
+
+`check_arguments` raises the TypeError of an argument that a program sets to a wrong value. All
+stages check the options of their classes with it, once, when an object is created.
 """
 
-from typing import ClassVar
+from collections.abc import Mapping
+from types import UnionType
+from typing import Any, ClassVar, NamedTuple
 
 
 class GatewayError(Exception):
@@ -139,3 +144,45 @@ def _kind_and_advice(status: int, overflow: bool) -> tuple[type[GatewayError], s
     if status >= 400:
         return InvalidRequest, ""
     return MalformedResponse, "Check the base URL: this does not look like a model server."
+
+
+class Accepted(NamedTuple):
+    """The values that an argument accepts.
+
+    Attributes:
+        kinds: The types; or the name of a method that the object must have.
+        text: The values in words, with an example: the end of "The argument must be …".
+        minimum: The smallest number; None does not compare.
+        required: Whether None is refused.
+    """
+
+    kinds: type | UnionType | str
+    text: str
+    minimum: float | None = None
+    required: bool = False
+
+
+def check_arguments(values: Mapping[str, Any], accepted: Mapping[str, Accepted]) -> None:
+    """Refuse an argument that has a wrong type or is too small.
+
+    Args:
+        values: The arguments by name.
+        accepted: The accepted values by name. Arguments without an entry are not checked.
+
+    Raises:
+        TypeError: An argument has a wrong type. The text states what to write.
+        ValueError: A number is too small.
+    """
+    for name, (kinds, text, minimum, required) in accepted.items():
+        value = values[name]
+        if value is None and not required:
+            continue
+        if isinstance(kinds, str):
+            is_accepted = hasattr(value, kinds) and not isinstance(value, type)
+        else:
+            is_accepted = isinstance(value, kinds) and (type(value) is not bool or kinds is bool)
+        if not is_accepted:
+            text = text if required else f"{text}, or None"
+            raise TypeError(f"{name} must be {text}, not {value!r:.80}.")
+        if minimum is not None and value < minimum:
+            raise ValueError(f"{name} is {value}; it must be at least {minimum}.")

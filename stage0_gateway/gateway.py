@@ -16,7 +16,13 @@ import httpx
 
 from stage0_gateway.accounting.prices import Prices
 from stage0_gateway.accounting.usage_check import unread_tokens
-from stage0_gateway.errors import ConfigurationError, ContextOverflow, GatewayError
+from stage0_gateway.errors import (
+    Accepted,
+    ConfigurationError,
+    ContextOverflow,
+    GatewayError,
+    check_arguments,
+)
 from stage0_gateway.events import (
     FallbackEvent,
     GatewayEvent,
@@ -33,7 +39,7 @@ from stage0_gateway.http.receive import Complete, receive
 from stage0_gateway.http.redaction import Secret, redact_error
 from stage0_gateway.http.response import Timeouts
 from stage0_gateway.http.streaming_response import open_stream
-from stage0_gateway.messages import Message, as_message
+from stage0_gateway.messages import Messages, as_messages
 from stage0_gateway.request import ChatOptions, ChatRequest, Reasoning, ToolSpec
 from stage0_gateway.response import ChatResponse, FailedAttempt
 from stage0_gateway.retry import Backoff, can_retry, combine_errors
@@ -48,6 +54,18 @@ _Attempts = list[FailedAttempt]
 _REJECTED_SCHEMA = (400, 404, 422)
 """Statuses of servers that reject a schema: usually 400; 422 if a framework checks the fields; 404
 if a router finds no suitable server."""
+
+_ACCEPTED = {
+    "model": Accepted(str, "a text such as 'openai:gpt-5-mini'", required=True),
+    "transport": Accepted("handle_async_request", "a transport such as ScriptedModel(['Hello.'])"),
+    "timeout": Accepted(int | float | Timeouts, "a number of seconds, or Timeouts(total=60)"),
+    "max_retries": Accepted(int, "a whole number", required=True),
+    "fallback_models": Accepted(Iterable, "a list such as ['openai:gpt-5-mini']", required=True),
+    "max_concurrency": Accepted(int, "a whole number"),
+    "max_reply_bytes": Accepted(int, "a whole number", 1, required=True),
+    "on_event": Accepted(Callable, "a function of one event"),  # type: ignore[arg-type]
+    "prices": Accepted("cost", "prices: a PriceTable or GenaiPrices()"),
+}
 
 
 class Gateway:
@@ -97,8 +115,7 @@ class Gateway:
         cache_prompt: bool = False,
         prices: Prices | None = None,
     ) -> None:
-        if not isinstance(model, str):
-            raise TypeError(f"model must be a text, not {type(model).__name__}.")
+        check_arguments(locals(), _ACCEPTED)
         self.model = model
         self._endpoints: list[ModelEndpoint] = []
         self._keys = api_key = _secret("api_key", api_key)
@@ -111,7 +128,8 @@ class Gateway:
             )
         self._defaults = {"reasoning": reasoning, "cache_prompt": cache_prompt}
         self._is_network = transport is None
-        self._endpoints = [self._resolve(name) for name in (model, *fallback_models)]
+        models = (fallback_models,) if isinstance(fallback_models, str) else fallback_models
+        self._endpoints = [self._resolve(name) for name in (model, *models)]
         for endpoint in self._endpoints:  # raises if a model does not accept the setting
             endpoint.wire.encode(ChatRequest(endpoint.model, (), reasoning=reasoning))
         if timeout is None:
@@ -163,33 +181,37 @@ class Gateway:
         return not self._base_url and self._endpoints[0].provider in supporting
 
     @property
+    def has_prices(self) -> bool:
+        """Whether costs can be known: prices were given, or the embedded model answers for free."""
+        return self._prices is not None or all(
+            each.provider == "offline" for each in self._endpoints
+        )
+
+    @property
     def secrets(self) -> tuple[str, ...]:
         """The keys of this gateway, with a hidden repr, for programs that remove them from logs."""
         keys = filter(None, self._keys.values()) if isinstance(self._keys, Mapping) else ()
         used = (each for one in self._endpoints for each in one.secrets)
         return tuple(dict.fromkeys(Secret(each) for each in (*used, *keys)))
 
-    async def chat(
-        self, messages: Iterable[Message | Mapping[str, Any]], **options: Unpack[ChatOptions]
-    ) -> ChatResponse:
+    async def chat(self, messages: Messages, **options: Unpack[ChatOptions]) -> ChatResponse:
         """Send a conversation and return the whole reply.
 
         Args:
             messages: The conversation, oldest first: `Message`s, or mappings with `role` and
-                `content`.
+                `content`. A text is one user message.
             options: `tools`, `temperature` and all others of `ChatOptions`; `ChatRequest` describes
                 them. Validate a reply to a `response_schema` as well.
 
         Raises:
             GatewayError: The request failed. The text states the fix.
             ValueError: There is no message, a message is invalid, or JSON cannot represent a value.
+            TypeError: An option is unknown or has a wrong type.
         """
         endpoints, request = self._prepare(messages, **options)
         return await self._send(endpoints, request, receive)
 
-    def stream(
-        self, messages: Iterable[Message | Mapping[str, Any]], **options: Unpack[ChatOptions]
-    ) -> MessageStream:
+    def stream(self, messages: Messages, **options: Unpack[ChatOptions]) -> MessageStream:
         """Send a conversation and return a stream of the reply. The arguments are those of `chat`.
 
         The gateway retries and tries other models only while no part of the reply arrived.
@@ -203,7 +225,7 @@ class Gateway:
 
     def _prepare(
         self,
-        messages: Iterable[Message | Mapping[str, Any]],
+        messages: Messages,
         *,
         model: str | None = None,
         tools: Iterable[ToolSpec] = (),
@@ -216,7 +238,7 @@ class Gateway:
             endpoints = [self._resolve_other(model), *endpoints[1:]]
         request = ChatRequest(
             endpoints[0].model,
-            tuple([one if isinstance(one, Message) else as_message(one) for one in messages]),
+            as_messages(messages),
             tuple(tools),
             stop=(stop,) if isinstance(stop, str) else tuple(stop),
             **{**self._defaults, **options},
@@ -272,7 +294,7 @@ class Gateway:
     ) -> ChatResponse:
         """Add the cost and the failed attempts to a reply, and report it."""
         duration = time.perf_counter() - started
-        if failed or self._prices is not None:
+        if failed or self._prices is not None or encoded.endpoint.provider == "offline":
             response = _with_cost(self._prices, encoded.endpoint, response, failed)
         self._on_event(
             ResponseEvent(response.model, response.finish_reason, response.usage, duration)
@@ -311,11 +333,16 @@ class Gateway:
         return [one for one in endpoints if PROVIDERS[one.provider].supports_schema]
 
     async def aclose(self) -> None:
-        """Close the connections."""
+        """Close the connections. A later request raises a ConfigurationError.
+
+        Another `async with gateway:` opens the gateway again, such as in a second event loop.
+        """
         for client in {self._client, self._offline_client}:
             await client.aclose()
 
     async def __aenter__(self) -> "Gateway":
+        for client in (self._client, self._offline_client):
+            client.reopen()
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -338,6 +365,8 @@ def _with_cost(
     cost = response.cost
     if prices is not None and cost is None:
         cost = _cost(prices, endpoint, response)
+    if cost is None and endpoint.provider == "offline":
+        cost = 0.0  # the embedded model
     return replace(response, cost=cost, attempts=tuple(failed))
 
 

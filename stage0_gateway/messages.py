@@ -25,6 +25,17 @@ from stage0_gateway.parts import (
 Role = Literal["system", "user", "assistant", "tool"]
 _ROLES = get_args(Role)
 _OPTIONAL = ("tool_call_id", "is_error", "name", "raw_text")
+_KEYS = ("role", "content", "tool_calls", *_OPTIONAL)
+_SERVER_KEYS = (
+    "refusal",
+    "annotations",
+    "audio",
+    "function_call",
+    "reasoning",
+    "reasoning_content",
+)
+"""Keys of the assistant messages of servers; only `content` and `tool_calls` are sent back."""
+_EXAMPLE = '{"role": "user", "content": "Hello."}'
 _Encoding = TypeVar("_Encoding")
 
 
@@ -171,9 +182,37 @@ class Message(CachedEncoding):
         return cls(plain.get("role"), content, calls, **rest)  # type: ignore[arg-type]  # checked
 
 
+Messages = str | Iterable[Message | Mapping[str, Any]]
+"""A conversation, as programs pass it; a text is one user message."""
+
+
 def as_message(value: "Message | Mapping[str, Any]") -> Message:
-    """Return a `Message`, converted from a mapping with `role` and `content` if needed."""
-    return value if isinstance(value, Message) else Message.from_dict(value)
+    """Return a `Message`, converted from a mapping with `role` and `content` if needed.
+
+    Unlike `from_dict`, which reads what a program has saved, it refuses what a person may have
+    misspelt: unknown keys, and a missing content. Servers add fields to assistant messages, so
+    those may have other keys as well.
+
+    Raises:
+        ValueError: The value is not a message. The text names the key, or the invalid field.
+    """
+    if isinstance(value, Message):
+        return value
+    if not isinstance(value, Mapping):
+        raise ValueError(
+            f"A message is a Message, or a mapping such as {_EXAMPLE}, not {value!r:.80}."
+        )
+    _check_keys(value)
+    return Message.from_dict(value)
+
+
+def as_messages(messages: Messages, name: str = "messages") -> tuple[Message, ...]:
+    """Return the messages of a conversation."""
+    if isinstance(messages, str):
+        return (Message.user(messages),)
+    if isinstance(messages, Message | Mapping) or not isinstance(messages, Iterable):
+        raise ValueError(f"{name} must be a text or a list of messages, not {messages!r:.80}.")
+    return tuple([one if isinstance(one, Message) else as_message(one) for one in messages])
 
 
 def as_content(parts: Iterable[Part]) -> str | tuple[Part, ...]:
@@ -185,6 +224,34 @@ def as_content(parts: Iterable[Part]) -> str | tuple[Part, ...]:
         case (TextPart(text, citations, data),) if not (citations or data):
             return text
     return content
+
+
+def _check_keys(plain: Mapping[str, Any]) -> None:
+    """Refuse a mapping with a misspelt or a missing key."""
+    role, is_complete = plain.get("role"), bool(plain.get("content") or plain.get("tool_calls"))
+    unknown = [key for key in plain if key not in _KEYS and plain[key] is not None]
+    if role == "assistant":
+        unknown = [key for key in unknown if key not in _SERVER_KEYS]
+        if is_complete:  # a server's own fields; but not `toolcalls`
+            unknown = [key for key in unknown if _nearest_key(key)]
+    if unknown:
+        hints = [_nearest_key(key) or ("" if is_complete else "content") for key in unknown]
+        listed = ", ".join(
+            f"{key!r}, did you mean {hint!r}?" if hint else repr(key)
+            for key, hint in zip(unknown, hints, strict=True)
+        )
+        raise ValueError(f"Unknown keys in a message: {listed} The keys are {', '.join(_KEYS)}.")
+    if role is None:
+        raise ValueError(f"A message needs a 'role', as in {_EXAMPLE}.")
+    if role in ("system", "user") and plain.get("content") is None:
+        raise ValueError(f"A {role} message needs a 'content', as in {_EXAMPLE}.")
+
+
+def _nearest_key(key: str) -> str:
+    """Return the key that a misspelt one is most similar to, or an empty text."""
+    from difflib import get_close_matches  # slow to import
+
+    return next(iter(get_close_matches(str(key), _KEYS[:-1], n=1)), "")
 
 
 def _joined(parts: tuple[Part, ...], kind: type[TextPart] | type[ThinkingPart]) -> str:

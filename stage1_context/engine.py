@@ -316,7 +316,7 @@ class ContextEngine:
     # ---- closing
 
     async def aclose(self) -> None:
-        """Close the store."""
+        """Close the store. Later uses raise StoreFailed."""
         await self.store.aclose()
 
     async def __aenter__(self) -> Self:

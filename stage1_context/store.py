@@ -5,12 +5,19 @@ A store appends and reads records. It does not know windows, summaries or messag
 """
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol, TypeVar
 
-from stage1_context.errors import SessionConflict, SessionExists, SessionNotFound
+from stage1_context.errors import (
+    ContextError,
+    SessionConflict,
+    SessionExists,
+    SessionNotFound,
+    StoreFailed,
+)
 from stage1_context.journal import CallStartedRecord, MessageRecord, Record, record_to_json
 
 T = TypeVar("T")
@@ -92,7 +99,7 @@ class SessionStore(Protocol):
         """Delete a session and its journal."""
 
     async def aclose(self) -> None:
-        """Close files and connections. Later uses open them again."""
+        """Close files and connections. Later uses raise StoreFailed."""
 
 
 class MemoryStore:
@@ -105,12 +112,15 @@ class MemoryStore:
     def __init__(self, journals: Mapping[str, Iterable[Record]] | None = None) -> None:
         now = datetime.now(UTC)
         self._journals = {id: list(records) for id, records in (journals or {}).items()}
+        self._is_closed = False
         # By the time of the last write, oldest first.
         self._times = dict.fromkeys(self._journals, (now, now))
 
     async def create(self, session_id: str, *records: Record) -> None:
         """Create a journal."""
         check_session_id(session_id)
+        if self._is_closed:
+            raise store_closed(self)
         if session_id in self._journals:
             raise session_exists(session_id)
         _check_json(records)
@@ -146,6 +156,8 @@ class MemoryStore:
 
     async def sessions(self) -> list[SessionInfo]:
         """Return all sessions, the last written one first."""
+        if self._is_closed:
+            raise store_closed(self)
         return [await self.info(session_id) for session_id in reversed(self._times)]
 
     async def delete(self, session_id: str) -> None:
@@ -154,7 +166,9 @@ class MemoryStore:
         del self._journals[session_id], self._times[session_id]
 
     async def aclose(self) -> None:
-        """Do nothing; the journals stay in memory."""
+        """Remove all journals. Later uses raise StoreFailed."""
+        self._is_closed = True
+        self._journals, self._times = {}, {}
 
     def records(self, session_id: str) -> list[Record]:
         """Return all records of a session without waiting."""
@@ -162,8 +176,13 @@ class MemoryStore:
 
     def _journal(self, session_id: str) -> list[Record]:
         if session_id not in self._journals:
-            raise session_not_found(session_id, list(self._times)[-5:])
+            raise self._missing(session_id)
         return self._journals[session_id]
+
+    def _missing(self, session_id: str) -> ContextError:
+        if self._is_closed:
+            return store_closed(self)
+        return session_not_found(session_id, list(self._times)[-5:])
 
 
 def _check_json(records: Iterable[Record]) -> None:
@@ -237,12 +256,17 @@ def check_session_id(session_id: str) -> None:
 def searchable_id(session_id: str) -> str:
     """Return the id, or an empty text, which no session has, if a database would refuse it."""
     if not isinstance(session_id, str):
-        raise ValueError(f"A session id is text, not {type(session_id).__name__}.")
+        raise ValueError(_not_text(session_id))
     try:
         session_id.encode()
     except UnicodeEncodeError:  # half of a surrogate pair
         return ""
     return "" if "\0" in session_id else session_id
+
+
+def _not_text(value: object) -> str:
+    hint = " Await it: id = await engine.create_session()." if inspect.isawaitable(value) else ""
+    return f"A session id is text, not {type(value).__name__}.{hint}"
 
 
 def check_expected(session_id: str, expected: int | None, records: int) -> None:
@@ -254,13 +278,25 @@ def check_expected(session_id: str, expected: int | None, records: int) -> None:
         )
 
 
+def store_closed(store: object) -> StoreFailed:
+    """Return the error for a store that is used after `aclose`."""
+    return StoreFailed(
+        f"This {type(store).__name__} was closed, by aclose() or at the end of an `async with` "
+        "block. Use it inside of the block, or create another one."
+    )
+
+
 def session_exists(session_id: str) -> SessionExists:
     """Return the error for an id that is in use."""
-    return SessionExists(f"The session {session_id!r} exists already. Use it or choose another id.")
+    return SessionExists(
+        f"The session {session_id!r} exists already. Choose another id, or continue it with "
+        f"create_session({session_id!r}, exist_ok=True)."
+    )
 
 
 def session_not_found(session_id: str, examples: Iterable[str]) -> SessionNotFound:
     """Return the error for an unknown id, with some existing ids."""
+    searchable_id(session_id)  # raises if it is not a text
     ids = ", ".join(map(repr, examples)) or "none yet"
     return SessionNotFound(
         f"Unknown session {session_id!r}. Sessions: {ids}. Create one with create_session()."

@@ -16,7 +16,7 @@ from typing import Any, Unpack
 from stage0_gateway import Gateway, Message
 from stage3_tools.events import LoopEnded, LoopEvent
 from stage3_tools.loop import part_of_run, run_tool_loop, with_keywords
-from stage3_tools.options import ToolLoopDeps, ToolLoopOptions
+from stage3_tools.options import ToolLoopDeps, ToolLoopOptions, as_registry
 from stage3_tools.registry import Registrable, ToolRegistry
 from stage3_tools.result import ToolLoopResult
 from stage3_tools.run.keywords import AskKeywords, LoopKeywords
@@ -44,10 +44,11 @@ async def ask(
         GatewayError: The model could not be reached.
         RegistrationError: A tool is invalid.
     """
+    registry = as_registry(tools, "tools")
     async with AsyncExitStack() as stack:
         if not isinstance(model, Gateway):
             model = await stack.enter_async_context(Gateway.from_env(model))
-        deps = ToolLoopDeps(model.chat, tool_registry=tools)
+        deps = ToolLoopDeps(model.chat, tool_registry=registry)
         session_id = await deps.context_engine.create_session()
         return await run_tool_loop(deps, session_id, question, **options)
 

@@ -107,14 +107,15 @@ def with_keywords(options: ToolLoopOptions | None, keywords: Mapping[str, Any]) 
     Raises:
         TypeError: The options have another type, or a keyword is unknown.
     """
-    options = options or ToolLoopOptions()
-    if not isinstance(options, ToolLoopOptions):
-        raise type_error("options", options, ToolLoopOptions)
-    known = [each.name for each in fields(options)]
+    given: Any = ToolLoopOptions() if options is None else options
+    if not isinstance(given, ToolLoopOptions):
+        hint = "Write the options by name: max_tool_rounds=5."
+        raise type_error("options", given, ToolLoopOptions, hint)
+    known = [each.name for each in fields(given)]
     if unknown := keywords.keys() - set(known):
         names = ", ".join(known)
         raise TypeError(f"Unknown option {min(unknown)!r}. The options are {names}.")
-    return replace(options, **keywords)
+    return replace(given, **keywords)
 
 
 async def _prepare(run: RunState, resume: bool) -> Ending | None:

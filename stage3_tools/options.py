@@ -10,13 +10,16 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from stage0_gateway import (
+    Accepted,
     ChatResponse,
+    ConfigurationError,
+    Gateway,
     Message,
     MessageStream,
     Reasoning,
     ToolSpec,
     Usage,
-    as_message,
+    check_arguments,
 )
 from stage1_context import ContextEngine
 from stage2_output import OutputController
@@ -47,11 +50,12 @@ class RunLimits:
         seconds: From the question to the reply, including waiting for approvals; None is no limit.
         tokens: Of all requests and replies together, as servers report them; None is no limit.
             Usage that is not reported does not count.
-        cost: US dollars; None is no limit. It needs the `prices` of the gateway: an unknown cost
-            does not count.
+        cost: US dollars; None is no limit. It needs the `prices` of the gateway. A run whose
+            gateway has none raises a ConfigurationError; after a reply whose cost is unknown
+            otherwise, the run ends with the status "limit".
 
     Raises:
-        ValueError: A limit is not above 0.
+        ValueError: A limit is not a number above 0.
     """
 
     seconds: float | None = None
@@ -61,8 +65,35 @@ class RunLimits:
     def __post_init__(self) -> None:
         for name in ("seconds", "tokens", "cost"):
             value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ValueError(f"The limit of {name} is {value!r}; it must be above 0, or None.")
+            if value is not None and not (isinstance(value, int | float) and value > 0):
+                raise ValueError(
+                    f"The limit of {name} is {value!r}; it must be a number above 0, or None."
+                )
+
+    def check_prices(self, gateway: object) -> None:
+        """Refuse a limit of the cost if the gateway of a run cannot know any cost.
+
+        Args:
+            gateway: The `Gateway`; any other object may report costs.
+
+        Raises:
+            ConfigurationError: The gateway has no prices.
+        """
+        if self.cost is not None and isinstance(gateway, Gateway) and not gateway.has_prices:
+            raise ConfigurationError(
+                f"The limit of {self.cost:g} dollars needs prices, and {gateway.model!r} has none. "
+                f"{_add_prices(gateway.model)}"
+            )
+
+    def unknown_cost(self, response: ChatResponse) -> str | None:
+        """The reason to end a run after a reply whose cost is unknown; None if it may continue."""
+        if self.cost is None or response.cost is not None:
+            return None
+        model = response.model or "the model"
+        problem = f"The limit of {self.cost:g} dollars cannot be applied, because the cost of a "
+        if response.usage is None:
+            return f"{problem}reply of {model!r} is unknown: the server reported no tokens."
+        return f"{problem}reply of {model!r} is unknown. {_add_prices(model)}"
 
     def reached(self, usage: Usage, cost: float | None) -> str | None:
         """The limit of tokens or cost that was reached, as a sentence; None if none was."""
@@ -73,6 +104,14 @@ class RunLimits:
             limit = f"The limit of {self.cost:g} dollars for this run was reached"
             return f"{limit}: {cost:g} were spent."
         return None
+
+
+def _add_prices(model: str) -> str:
+    table = f"PriceTable({{{model!r}: Price(0.25, 2.0)}})"
+    return (
+        f"Pass Gateway(…, prices={table}) with dollars per million tokens of input and output, "
+        "Price(0, 0) for a model that costs nothing, or prices=GenaiPrices() for list prices."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +170,7 @@ class ToolLoopDeps:
         tool_registry: ToolRegistry | Iterable[Registrable] | None = None,
         stream: Callable[..., MessageStream] | None = None,
     ) -> None:
-        if chat is not None and not callable(chat):
+        if not any(map(callable, (chat, stream) if chat is None else (chat,))):
             raise TypeError(
                 "chat must be an async function such as gateway.chat, which returns a ChatResponse "
                 f"or a text, not {type(chat).__name__}."
@@ -142,6 +181,8 @@ class ToolLoopDeps:
         controller = OutputController() if output_controller is None else output_controller
         if not isinstance(controller, OutputController):
             raise type_error("output_controller", controller, OutputController)
+        if stream is not None and not callable(stream):
+            raise TypeError(f"stream must be gateway.stream, or None, not {stream!r:.80}.")
         parts = (chat, engine, controller, as_registry(tool_registry), stream)
         for name, part in zip(self.__dataclass_fields__, parts, strict=True):
             object.__setattr__(self, name, part)  # the dataclass is frozen
@@ -216,7 +257,7 @@ class ToolLoopOptions:
 
     Raises:
         ValueError: A number is out of range.
-        TypeError: The dialect or the abort has the wrong type.
+        TypeError: An option has the wrong type. The text states what to write.
     """
 
     max_tool_rounds: int | None = 10
@@ -244,30 +285,50 @@ class ToolLoopOptions:
     trace: Trace | None = None
 
     def __post_init__(self) -> None:
+        check_arguments(vars(self), _ACCEPTED)
         stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
         choice = None if self.tool_choice == "auto" else self.tool_choice
         for name, value in (("stop", stop), ("tool_choice", choice)):
             object.__setattr__(self, name, value)  # the dataclass is frozen
-        minimums = {"max_tool_rounds": 0, "max_parse_retries": 0, "max_parallel_tools": 1}
-        minimums["variables_over"] = PREVIEW
-        for name, minimum in minimums.items():
-            value = getattr(self, name)
-            if value is not None and value < minimum:
-                raise ValueError(f"{name} is {value}; it must be at least {minimum}.")
-        is_dialect = self.dialect is None or hasattr(self.dialect, "read")
-        if isinstance(self.dialect, type) or not is_dialect:
-            raise TypeError(
-                "dialect must be PromptDialect(), NativeDialect() or an object with their methods, "
-                f"not {self.dialect!r:.80}."
-            )
-        if not isinstance(self.abort, Abort | asyncio.Event | None):
-            raise TypeError(
-                f"abort must be an Abort() or an asyncio.Event(), not {type(self.abort).__name__}."
-            )
 
 
-def as_registry(tools: ToolRegistry | Iterable[Registrable] | None) -> ToolRegistry:
+FUNCTION: Any = Callable
+"""The type of functions, for `Accepted`."""
+
+_ACCEPTED = {
+    "max_tool_rounds": Accepted(int, "a whole number", 0),
+    "max_parse_retries": Accepted(int, "a whole number", 0, required=True),
+    "temperature": Accepted(int | float, "a number"),
+    "max_tokens": Accepted(int, "a whole number", 1),
+    "stop": Accepted("__iter__", 'a text or a list of texts, such as stop=["END"]', required=True),
+    "reasoning": Accepted(str | int, "'low', 'medium', 'high' or a number of tokens"),
+    "model": Accepted(str, "a text such as 'openai:gpt-5-mini'"),
+    "provider_options": Accepted(Mapping, 'a mapping, such as provider_options={"seed": 7}'),
+    "tool_choice": Accepted(str, "'auto', 'none', 'required' or the name of a tool"),
+    "dialect": Accepted("read", "PromptDialect(), NativeDialect() or an object with their methods"),
+    "max_parallel_tools": Accepted(int, "a whole number", 1, required=True),
+    "approve": Accepted(FUNCTION, "a function of one request, such as approve=my_approver"),
+    "approve_all": Accepted(bool, "True or False; the function belongs to approve="),
+    "approve_result": Accepted(FUNCTION, "a function of one request"),
+    "abort": Accepted(Abort | asyncio.Event, "an Abort() or an asyncio.Event()"),
+    "limits": Accepted(RunLimits, "RunLimits(seconds=…, tokens=…, cost=…)"),
+    "cache": Accepted(ResultCache, "a ResultCache()"),
+    "classify": Accepted(FUNCTION, "a function of one exception"),
+    "variables_over": Accepted(int, "a whole number", PREVIEW),
+    "before_send": Accepted(FUNCTION, "a function of the messages and a RequestInfo"),
+    "on_event": Accepted(FUNCTION, "a function of one event"),
+    "trace": Accepted("start", 'a run file: write trace=RunFile("run.jsonl")'),
+}
+
+
+def as_registry(
+    tools: ToolRegistry | Iterable[Registrable] | None, name: str = "tool_registry"
+) -> ToolRegistry:
     """Convert a list of tools and functions to a registry.
+
+    Args:
+        tools: The list; a registry is returned unchanged.
+        name: The name of the argument, for the error.
 
     Raises:
         TypeError: The value is not a list.
@@ -275,8 +336,11 @@ def as_registry(tools: ToolRegistry | Iterable[Registrable] | None) -> ToolRegis
     """
     if isinstance(tools, ToolRegistry):
         return tools
-    if not isinstance(tools, Iterable | None):
-        raise type_error("tool_registry", tools, ToolRegistry, "Write a list: [function, tool].")
+    if isinstance(tools, str | Mapping) or not isinstance(tools, Iterable | None):
+        raise TypeError(
+            f"{name} must be a list such as {name}=[get_weather], or a ToolRegistry, "
+            f"not {tools!r:.80}."
+        )
     return ToolRegistry(*(tools or ()))
 
 
@@ -284,14 +348,3 @@ def type_error(name: str, value: object, expected: type, hint: str = "") -> Type
     """The error for an argument of a wrong type."""
     text = f"{name} must be of type {expected.__name__}, not {type(value).__name__}. {hint}"
     return TypeError(text.rstrip())
-
-
-def as_messages(name: str, messages: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
-    """Convert messages and mappings to `Message`s.
-
-    Raises:
-        ValueError: The argument is one message instead of several, or a message is invalid.
-    """
-    if isinstance(messages, str | Message | Mapping):
-        raise ValueError(f"{name} must be a list of messages: write [message].")
-    return tuple(map(as_message, messages))

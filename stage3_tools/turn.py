@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal
 
-from stage0_gateway import ChatResponse, Message, MessageStream, as_message, response_of
+from stage0_gateway import ChatResponse, Message, MessageStream, as_messages, response_of
 from stage1_context import SessionConflict
 from stage3_tools.dialects.escaping import feedback_message
 from stage3_tools.dialects.protocol import (
@@ -147,7 +147,7 @@ async def _edit_messages(
         edited = await edited
     if edited is None:
         return parts
-    messages = tuple(map(as_message, edited))
+    messages = as_messages(edited)
     if not messages:
         raise ValueError(
             "before_send returned an empty list. Return the messages to send, or None to send the "

@@ -12,12 +12,16 @@ from urllib.request import getproxies
 
 import httpx
 
-from stage0_gateway.errors import RequestTimeout
+from stage0_gateway.errors import ConfigurationError, RequestTimeout
 from stage0_gateway.http.pool import Pool, invalid_environment
 from stage0_gateway.http.response import LIBRARY_ERRORS, HttpResponse, Timeouts, gateway_error
 
 MAX_REPLY_BYTES = 64_000_000
 _MAX_CONCURRENCY = 1000  # the default: each connection is an open file
+_CLOSED = (
+    "This gateway was closed, by aclose() or at the end of its `async with` block. Use it inside "
+    "of the block, or open it again: `async with gateway:`."
+)
 _HEADERS = {
     "Content-Type": "application/json",
     "Accept": "*/*",
@@ -58,6 +62,7 @@ class HttpClient:
         self._max_reply_bytes = max_reply_bytes
         self._heads: dict[tuple[str, ...], QuietRequest] = {}  # parsed URLs and headers
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_closed = False
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
         """Send a JSON body, and return the response, of any status, when its head arrived."""
@@ -91,6 +96,8 @@ class HttpClient:
             raise
 
     def _open_transport(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._is_closed:
+            raise ConfigurationError(_CLOSED)
         try:
             self._transport = self._new_transport()
         except (ImportError, OSError, ValueError) as error:
@@ -109,10 +116,14 @@ class HttpClient:
                 "Is a stream left open? Close it, or raise max_concurrency."
             ) from None
 
+    def reopen(self) -> None:
+        """Accept requests again after `aclose`."""
+        self._is_closed = False
+
     async def aclose(self) -> None:
-        """Close the transport; the next request opens a new one."""
+        """Close the transport. A later request raises a ConfigurationError."""
         was_open = self._loop is not None
-        self._loop = None
+        self._loop, self._is_closed = None, True
         if self._custom_transport is not None:
             await self._custom_transport.aclose()
         elif was_open:

@@ -20,6 +20,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, NoReturn
 from urllib.parse import parse_qs
+from weakref import WeakSet
 
 from stage1_context.errors import ContextError, StoreFailed
 from stage1_context.journal import KINDS, Record, record_from_json, record_to_json
@@ -30,6 +31,7 @@ from stage1_context.store import (
     searchable_id,
     session_exists,
     session_not_found,
+    store_closed,
 )
 from stage1_context.stores.postgres_schema import APPEND, CREATE, READ, SESSIONS, create_tables
 
@@ -89,6 +91,7 @@ class PostgresStore:
             "init": self._prepare,
             "reset": _keep_settings,
         }
+        self._closed_loops = WeakSet[asyncio.AbstractEventLoop]()
         self._pools: dict[asyncio.AbstractEventLoop, AsyncGenerator[Any, None]] = {}
 
     def __repr__(self) -> str:
@@ -144,7 +147,11 @@ class PostgresStore:
             await self._not_found(session_id)
 
     async def aclose(self) -> None:
-        """Close this event loop's connections. The next use opens them again."""
+        """Close this event loop's connections. Later uses in it raise StoreFailed.
+
+        Other event loops close their connections when they end.
+        """
+        self._closed_loops.add(asyncio.get_running_loop())
         if pools := self._pools.pop(asyncio.get_running_loop(), None):
             await pools.aclose()
 
@@ -177,6 +184,8 @@ class PostgresStore:
     async def _pool(self) -> Any:
         """Return the running event loop's connection pool."""
         loop = asyncio.get_running_loop()
+        if loop in self._closed_loops:
+            raise store_closed(self)
         if loop not in self._pools:
             for closed in [each for each in [*self._pools] if each.is_closed()]:
                 self._pools.pop(closed, None)

@@ -29,6 +29,7 @@ from stage1_context.store import (
     searchable_id,
     session_exists,
     session_not_found,
+    store_closed,
 )
 from stage1_context.stores.sqlite_file import open_file, transaction
 
@@ -60,6 +61,7 @@ class SqliteStore:
         self._timeout = timeout
         self._thread: ThreadPoolExecutor | None = None
         self._connection: sqlite3.Connection | None = None
+        self._is_closed = False
 
     def __repr__(self) -> str:
         return f"SqliteStore({self.path!r})"
@@ -145,7 +147,8 @@ class SqliteStore:
         await self._in_thread(write, writes=True)
 
     async def aclose(self) -> None:
-        """Close the file. The next use opens it again."""
+        """Close the file. Later uses raise StoreFailed."""
+        self._is_closed = True
         if self._thread is not None:
             await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
 
@@ -157,6 +160,8 @@ class SqliteStore:
     async def _in_thread(
         self, work: Callable[[sqlite3.Connection], T], *, writes: bool = False
     ) -> T:
+        if self._is_closed:
+            raise store_closed(self)
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite")
         return await asyncio.get_running_loop().run_in_executor(

@@ -8,7 +8,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, replace
 from typing import Any, cast
 
-from stage0_gateway import ChatResponse, Message, MessageStream
+from stage0_gateway import (
+    Accepted,
+    ChatResponse,
+    Message,
+    MessageStream,
+    as_messages,
+    check_arguments,
+)
 from stage1_context import Transcript
 from stage3_tools.dialects.native import NativeDialect
 from stage3_tools.events import (
@@ -20,10 +27,21 @@ from stage3_tools.events import (
     ToolCalled,
     TurnEnded,
 )
-from stage3_tools.options import ToolLoopOptions, as_messages, type_error
+from stage3_tools.options import FUNCTION, ToolLoopOptions
 from stage3_tools.result import ToolResult
 from stage3_tools.run.notifier import Notifier
 from stage3_tools.variables.long_values import LongValues, json_value
+
+_ACCEPTED = {
+    "chat": Accepted(FUNCTION, "a function such as gateway.chat", required=True),
+    "system_prompt": Accepted(str, "a text"),
+    "check_tool_results": Accepted(bool, "True or False"),
+    "on_tool_call_start": Accepted(FUNCTION, "a function of the name, the arguments and the id"),
+    "on_tool_call_complete": Accepted(FUNCTION, "a function of the result and the id"),
+    "on_llm_response_update": Accepted(FUNCTION, "a function of one text"),
+    "stream": Accepted(FUNCTION, "a function such as gateway.stream"),
+    "variables": Accepted(Transcript | LongValues, "engine.transcript(session_id)"),
+}
 
 
 @dataclass(frozen=True)
@@ -56,7 +74,7 @@ class ToolChainOptions(ToolLoopOptions):
     """
 
     chat: Callable[..., Awaitable[ChatResponse]]
-    context_messages: Sequence[Message | Mapping[str, Any]] = ()
+    context_messages: str | Sequence[Message | Mapping[str, Any]] = ()
     max_rounds: InitVar[int | None] = None
     system_prompt: str | None = None
     check_tool_results: bool = False
@@ -67,10 +85,7 @@ class ToolChainOptions(ToolLoopOptions):
     variables: Transcript | LongValues | None = None
 
     def __post_init__(self, max_rounds: int | None) -> None:
-        if not isinstance(self.variables, Transcript | LongValues | None):
-            raise type_error(
-                "variables", self.variables, Transcript, "Pass engine.transcript(session_id)."
-            )
+        check_arguments(vars(self), _ACCEPTED)
         if self.check_tool_results and self.approve is None and self.approve_result is None:
             raise ValueError("check_tool_results needs an approver: set approve_result or approve.")
         if self.tool_choice is not None:
@@ -78,7 +93,7 @@ class ToolChainOptions(ToolLoopOptions):
                 "A chain starts with a reply, so tool_choice comes too late. Pass it to the "
                 "request for this reply: gateway.chat(messages, tools=..., tool_choice=...)."
             )
-        self._set("context_messages", as_messages("context_messages", self.context_messages))
+        self._set("context_messages", as_messages(self.context_messages, "context_messages"))
         if max_rounds is not None:
             self._set("max_tool_rounds", max_rounds)
         self._set("dialect", self.dialect or NativeDialect())

@@ -120,6 +120,8 @@ class RunState:
         tool_rounds: The number of turns that ran a tool.
         usage: The tokens of all replies, and of summaries of old messages.
         cost: Their cost in US dollars; None if no price is known.
+        unknown_cost: Why a limit of the cost ends the run although the cost is unknown; None if it
+            is known, or not limited.
         summaries: The replies that summarized old messages for a request of this run.
         records: All calls with their results.
         repeats: Counts equal calls in a row.
@@ -146,6 +148,7 @@ class RunState:
     tool_rounds: int = 0
     usage: Usage = field(default_factory=Usage)
     cost: float | None = None
+    unknown_cost: str | None = None
     summaries: list[ChatResponse] = field(default_factory=list)
     records: list[ToolCallRecord] = field(default_factory=list)
     repeats: Repeats = field(default_factory=Repeats)
@@ -161,8 +164,15 @@ class RunState:
 
     def __post_init__(self) -> None:
         self.tool_choice = self.options.tool_choice
+        if self.options.limits is not None:
+            self.options.limits.check_prices(self._gateway)
         if self.options.trace is not None:
             self.trace = self.options.trace.start(self)
+
+    @property
+    def _gateway(self) -> object:
+        """The gateway whose method is `chat` or `stream`; None for another function."""
+        return getattr(self.deps.stream or self.deps.chat, "__self__", None)
 
     @cached_property
     def long_values(self) -> LongValues:
@@ -246,11 +256,10 @@ class RunState:
 
     def server_supports_schema(self, parts: RequestParts) -> bool:
         """Whether the server supports structured output for the schema of this request."""
-        gateway = getattr(self.deps.stream or self.deps.chat, "__self__", None)
         name = "supports_schema_with_tools" if parts.tools else "supports_schema"
         schema = parts.response_schema
         is_object = isinstance(schema, Mapping) and schema.get("type") == "object"
-        return is_object and getattr(gateway, name, False) is True
+        return is_object and getattr(self._gateway, name, False) is True
 
     def check_output(self, reply: FinalReply) -> FinalReply | InvalidReply:
         """Validate a reply with the output type, if there is one."""
@@ -304,12 +313,14 @@ class RunState:
             self.usage += response.usage
         if response.cost is not None:
             self.cost = (self.cost or 0.0) + response.cost
+        elif self.options.limits is not None and self.turns:  # the first reply of a chain has none
+            self.unknown_cost = self.options.limits.unknown_cost(response)
 
     @property
     def limit_reached(self) -> str | None:
         """The limit of tokens or money that was reached, as a sentence; None if none was."""
         limits = self.options.limits
-        return None if limits is None else limits.reached(self.usage, self.cost)
+        return self.unknown_cost or (limits.reached(self.usage, self.cost) if limits else None)
 
     @property
     def seconds_left(self) -> float | None:

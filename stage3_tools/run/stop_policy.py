@@ -5,7 +5,7 @@ rounds it asks for one last request in which tools cannot be called. Used by `lo
 runner.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stage0_gateway import Message, ToolCall
@@ -84,6 +84,8 @@ class StopPolicy:
         ending = self._ending(turn)
         if ending is None and (limit := self._run.limit_reached):
             ending = Ending("limit", None, limit)
+        elif ending and ending.status == "completed" and self._run.unknown_cost:
+            ending = replace(ending, status="limit", reason=self._run.unknown_cost)
         if ending is None and self.requests_used_up:
             ending = Ending("limit", None, self._request_limit)
         if self._limit is not None:

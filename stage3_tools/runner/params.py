@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from stage0_gateway import Message, as_message
+from stage0_gateway import Accepted, Message, as_message, as_messages, check_arguments
 from stage1_context import MessageHistory
-from stage3_tools.options import ToolLoopOptions, as_messages, as_registry
+from stage3_tools.options import ToolLoopOptions, as_registry
 from stage3_tools.registry import Registrable, ToolRegistry
 from stage3_tools.resume.open_calls import last_question
+
+_ACCEPTED = {"session_id": Accepted(str, "a text: the id of a session")}
 
 
 @dataclass(frozen=True)
@@ -20,8 +22,8 @@ class RunnerParams(ToolLoopOptions):
     """The parameters of a runner: those of `ToolLoopOptions`, and the conversation.
 
     Attributes:
-        messages: The conversation, as `Message`s or mappings. With a session, these messages are
-            added to it.
+        messages: The conversation, as `Message`s or mappings; a text is one user message. With a
+            session, these messages are added to it.
         session_id: A session of the engine; None keeps the conversation in memory.
         max_tool_rounds: As in `ToolLoopOptions`, but None by default: no limit.
         tools: Other tools than those of the `ToolLoopDeps`: a registry, or a list of tools and
@@ -34,15 +36,16 @@ class RunnerParams(ToolLoopOptions):
     """
 
     max_tool_rounds: int | None = None
-    messages: Sequence[Message | Mapping[str, Any]] = ()
+    messages: str | Sequence[Message | Mapping[str, Any]] = ()
     session_id: str | None = None
     tools: ToolRegistry | Iterable[Registrable] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "messages", as_messages("messages", self.messages))
+        check_arguments(vars(self), _ACCEPTED)
+        object.__setattr__(self, "messages", as_messages(self.messages))
         if self.tools is not None:
-            object.__setattr__(self, "tools", as_registry(self.tools))
+            object.__setattr__(self, "tools", as_registry(self.tools, "tools"))
 
     @property
     def conversation(self) -> tuple[Message, ...]:

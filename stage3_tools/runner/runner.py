@@ -18,14 +18,21 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from stage0_gateway import ChatResponse, Message, ToolCall
+from stage0_gateway import Accepted, ChatResponse, Message, ToolCall, check_arguments
 from stage3_tools.events import LoopEvent, ToolAnswered, ToolCalled
-from stage3_tools.options import ToolLoopDeps, type_error
+from stage3_tools.options import FUNCTION, ToolLoopDeps, type_error
 from stage3_tools.result import ToolLoopResult, ToolResult
 from stage3_tools.run.notifier import call_listener
 from stage3_tools.run.stop_policy import Ending
 from stage3_tools.runner.params import RunnerParams
 from stage3_tools.runner.stepper import TurnStepper
+
+_ACCEPTED = {
+    "max_iterations": Accepted(int, "a whole number", 0),
+    "on_iteration": Accepted(FUNCTION, "a function of the number and the response"),
+    "on_tool_call": Accepted(FUNCTION, "a function of one ToolCall"),
+    "on_tool_result": Accepted(FUNCTION, "a function of one ToolResult"),
+}
 
 
 @dataclass(eq=False, slots=True)
@@ -84,10 +91,7 @@ class ToolRunner:
             raise type_error("deps", deps, ToolLoopDeps)
         if not isinstance(params, RunnerParams):
             raise type_error("params", params, RunnerParams)
-        if max_iterations is not None and max_iterations < 0:
-            raise ValueError(
-                f"max_iterations is {max_iterations}; it must be at least 0, or None for no limit."
-            )
+        check_arguments(locals(), _ACCEPTED)
         self.result: ToolLoopResult | None = None
         self._on_iteration = on_iteration
         self._on_tool_call, self._on_tool_result = on_tool_call, on_tool_result

@@ -27,6 +27,8 @@ from stage3_tools.run.stop_policy import Ending, StopPolicy, stopped
 from stage3_tools.runner.params import Edits, RunnerParams
 from stage3_tools.turn import act, read, request
 
+_UNNAMED = "The conversation of this runner"
+
 
 class TurnStepper:
     """A run that is continued step by step.
@@ -64,7 +66,7 @@ class TurnStepper:
         self._tools = deps.tool_registry
         self._policy: StopPolicy | None = None  # None before the first turn
         self._with_listener, self._on_reply = with_listener, on_reply
-        self._name = session_id or "The conversation of this runner"
+        self._name = session_id or _UNNAMED
         self._turn: Turn | None = None  # the newest one that is not over
         self._was_reported = False  # whether the listener received the reply of the turn
         self._was_returned = False  # whether a step returned it
@@ -78,6 +80,11 @@ class TurnStepper:
             GatewayError: The model could not be reached. The next step sends the request again.
             Exception: A listener or an approver raised. The next step continues behind it.
         """
+        if not self._has_started and self._name == _UNNAMED and not self.edits.params.messages:
+            raise ValueError(
+                'The runner has nothing to send. Write RunnerParams(messages="…") for a new '
+                "conversation, or RunnerParams(session_id=…) for a session of the engine."
+            )
         self._start_clock()
         if self._run.max_requests == 0:
             return Ending("limit", None, "No request was made, because max_iterations is 0.")

@@ -126,7 +126,7 @@ async def test_half_a_surrogate_pair_reaches_the_model_as_a_replacement_characte
 
 async def test_an_invalid_message_is_rejected_before_sending():
     model = ScriptedModel([])
-    with pytest.raises(ValueError, match="not str"):
+    with pytest.raises(ValueError, match="not 'hi'"):
         await Gateway("openai:m", transport=model).chat(["hi"])
     assert model.requests == []
 
@@ -253,7 +253,7 @@ async def test_messages_may_be_an_iterator_and_each_attempt_sends_all_of_them():
         ("base_url", b"http://x", "bytes"),
         ("api_key", 7, "int"),
         ("api_key", ["key"], "list"),
-        ("model", None, "NoneType"),
+        ("model", None, "None"),
     ],
 )
 def test_an_option_of_a_wrong_type_is_named(option, value, kind):

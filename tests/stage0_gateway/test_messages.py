@@ -117,7 +117,7 @@ def test_empty_fields_are_not_stored():
 
 def test_as_message_accepts_only_messages_and_mappings():
     assert as_message(Message.user("a")) == as_message({"role": "user", "content": "a"})
-    with pytest.raises(ValueError, match="not str"):
+    with pytest.raises(ValueError, match="not 'hi'"):
         as_message("hi")
 
 

@@ -101,7 +101,7 @@ async def test_an_invalid_message_is_rejected_and_not_stored(wrong):
 async def test_an_existing_session_id_is_rejected_with_advice():
     engine = ContextEngine()
     await engine.create_session("s", system_prompt="be brief")
-    with pytest.raises(SessionExists, match=r"'s' exists already\. Use it or choose another id"):
+    with pytest.raises(SessionExists, match=r"'s' exists already\. Choose another id, or"):
         await engine.create_session("s", system_prompt="be long")
     assert (await engine.history("s")).messages == (Message.system("be brief"),)
 

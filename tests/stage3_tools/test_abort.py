@@ -269,7 +269,9 @@ async def test_an_abort_may_be_shared_by_runs_with_a_time_limit():
 
 @pytest.mark.parametrize("wrong", [threading.Event(), True, "now"])
 def test_an_abort_of_another_type_raises_an_error_that_names_the_valid_types(wrong):
-    with pytest.raises(TypeError, match=r"abort must be an Abort\(\) or an asyncio.Event\(\), not"):
+    with pytest.raises(
+        TypeError, match=r"abort must be an Abort\(\) or an asyncio.Event\(\), or None, "
+    ):
         ToolLoopOptions(abort=wrong)
 
 

@@ -140,7 +140,7 @@ def test_tools_may_be_a_list_of_functions_and_tools():
     same = ToolRegistry(add)
     assert ToolLoopDeps(ask, tool_registry=same).tool_registry is same
     assert ToolLoopDeps(ask).tool_registry.names == ()
-    with pytest.raises(TypeError, match=r"Write a list: \[function, tool\]"):
+    with pytest.raises(TypeError, match=r"list such as tool_registry=\[get_weather\]"):
         ToolLoopDeps(ask, tool_registry=get_weather)
 
 

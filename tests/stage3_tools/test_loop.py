@@ -134,7 +134,10 @@ async def test_deps_or_options_of_another_type_raise_a_type_error(new_conversati
     )
     with pytest.raises(TypeError) as caught:
         await run_tool_loop(conversation.deps, "s", "hi", {"max_tool_rounds": 5})
-    assert str(caught.value) == "options must be of type ToolLoopOptions, not dict."
+    assert str(caught.value) == (
+        "options must be of type ToolLoopOptions, not dict. Write the options by name: "
+        "max_tool_rounds=5."
+    )
 
 
 # ---- invalid replies
@@ -570,7 +573,7 @@ async def test_deps_accept_any_chat_function(chat_of, new_conversation):
     ("question", "message"),
     [
         (None, "The question is missing"),
-        (5, "not int"),
+        (5, "not 5"),
         (Message.tool("x", "nope"), "not a 'tool' message"),
         ({"role": "assistant", "content": "x"}, "not a 'assistant' message"),
     ],

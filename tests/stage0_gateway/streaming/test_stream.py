@@ -343,7 +343,7 @@ async def test_a_stream_can_be_advanced_with_anext():
 
 async def test_invalid_arguments_are_rejected_when_the_stream_is_created():
     gateway = Gateway("openai:m", transport=httpx.MockTransport(lambda request: None))
-    with pytest.raises(ValueError, match="not str"):
+    with pytest.raises(ValueError, match="not 'hi'"):
         gateway.stream(["hi"])
     with pytest.raises(TypeError, match="topp"):
         gateway.stream(ASK, topp=1)

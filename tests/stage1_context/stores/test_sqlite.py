@@ -93,15 +93,12 @@ async def test_written_records_are_read_by_the_next_store(path, store):
     await other.aclose()
 
 
-async def test_a_store_in_memory_is_empty_after_it_was_closed(tmp_path, monkeypatch):
+async def test_each_store_in_memory_is_separate_and_writes_no_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     store, other = SqliteStore(":memory:"), SqliteStore(":memory:")
     await store.create("s", ONE)
     assert await store.append("s", TWO) == 2
     assert await other.sessions() == []
-    await store.aclose()
-    with pytest.raises(SessionNotFound):
-        await store.read("s")
     await asyncio.gather(store.aclose(), other.aclose())
     assert [*tmp_path.iterdir()] == []
 
@@ -352,9 +349,17 @@ def test_a_program_that_does_not_close_its_store_ends_without_output(path):
     )
 
 
-async def test_closing_a_store_during_writes_loses_no_records(store):
-    await store.create("s")
-    for _ in range(20):
+async def test_a_write_before_the_store_is_closed_is_stored_and_a_later_one_raises(tmp_path):
+    path = tmp_path / "a.db"
+    for _ in range(5):
+        store = SqliteStore(path)
         writing = [store.append("s", ONE, TWO) for _ in range(4)]
-        await asyncio.gather(*writing[:2], store.aclose(), *writing[2:], store.aclose())
-    assert await store.read("s") == [(index, (ONE, TWO)[index % 2]) for index in range(160)]
+        with suppress(SessionExists):
+            await store.create("s")
+        *written, _, first, second, _ = await asyncio.gather(
+            *writing[:2], store.aclose(), *writing[2:], store.aclose(), return_exceptions=True
+        )
+        assert [type(each) for each in (*written, first, second)] == [int, int, *[StoreFailed] * 2]
+    reader = SqliteStore(path)
+    assert await reader.read("s") == [(index, (ONE, TWO)[index % 2]) for index in range(20)]
+    await reader.aclose()

@@ -33,6 +33,11 @@ from stage3_tools import (
 USED = Usage(10, 5)  # the usage that ScriptedModel reports for each reply
 
 
+async def unused_chat(messages, **keywords):
+    """Fail: the run makes no request."""
+    raise AssertionError
+
+
 def asks(*calls, text=""):
     """Return a reply with these calls, given as pairs of name and arguments, with the ids a, b, c …"""
     return Message.assistant(
@@ -576,7 +581,7 @@ async def test_results_are_not_reviewed_by_default(chain, new_recorder):
 @pytest.mark.parametrize("executor", [None, {}, [], lambda call: "ok"])
 async def test_an_executor_that_is_not_a_registry_raises_a_type_error(executor):
     with pytest.raises(TypeError, match="executor must be of type ToolRegistry, not "):
-        await execute_tool_chain(executor, Message.assistant("hi"), ToolChainOptions(None))
+        await execute_tool_chain(executor, Message.assistant("hi"), ToolChainOptions(unused_chat))
 
 
 @pytest.mark.parametrize("first", [None, "hi", {"role": "assistant"}, Message.user("hi")])
@@ -584,7 +589,7 @@ async def test_a_first_reply_of_a_wrong_type_raises_a_type_error(first):
     with pytest.raises(
         TypeError, match="A chain starts with a ChatResponse or an assistant message, not "
     ):
-        await execute_tool_chain(ToolRegistry(), first, ToolChainOptions(None))
+        await execute_tool_chain(ToolRegistry(), first, ToolChainOptions(unused_chat))
 
 
 async def test_each_chain_has_its_own_idempotency_keys(chain):

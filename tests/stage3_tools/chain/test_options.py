@@ -265,7 +265,9 @@ def test_invalid_options_raise_when_they_are_created(given, why):
 
 
 def test_variables_must_be_a_transcript_not_a_store():
-    with pytest.raises(TypeError, match=r"Pass engine\.transcript\(session_id\)"):
+    with pytest.raises(
+        TypeError, match=r"variables must be engine\.transcript\(session_id\), or None, not"
+    ):
         ToolChainOptions(unused_chat, variables=ContextEngine().variables)
 
 

@@ -33,13 +33,18 @@ from stage3_tools.run.recorder import run_and_record_calls
 CALLS = (ToolCall("a", "f"), ToolCall("b", "g"))
 
 
+async def unused_chat(messages, **keywords):
+    """Fail: the run makes no request."""
+    raise AssertionError
+
+
 class Answering:
     """A run whose model has just requested these calls."""
 
     def __init__(self, *tools, calls=CALLS, **options):
         self.events, self.calls, self.registry = [], calls, ToolRegistry(*tools)
         given = ToolLoopOptions(**{"on_event": self.events.append, **options})
-        deps = ToolLoopDeps(None, ContextEngine(), OutputController(), self.registry)
+        deps = ToolLoopDeps(unused_chat, ContextEngine(), OutputController(), self.registry)
         transcript = Transcript.of([Message.user("Go."), Message.assistant("", calls)])
         self.run = RunState(deps, transcript, given, turns=1)
 

@@ -23,9 +23,14 @@ from stage3_tools import (
 )
 
 
+async def unused_chat(messages, **keywords):
+    """Fail: the run makes no request."""
+    raise AssertionError
+
+
 def a_run(**options):
     """Return a run without a model."""
-    deps = ToolLoopDeps(None, ContextEngine(), OutputController(), ToolRegistry())
+    deps = ToolLoopDeps(unused_chat, ContextEngine(), OutputController(), ToolRegistry())
     return RunState(deps, Transcript.of([]), ToolLoopOptions(**options))
 
 

@@ -25,12 +25,17 @@ CALL = ToolCall("c1", "send")
 TOLD = "The model gave no valid reply in {} attempts. The last feedback: No JSON."
 
 
+async def unused_chat(messages, **keywords):
+    """Fail: the run makes no request."""
+    raise AssertionError
+
+
 def turn(interpretation, **rest):
     return Turn(ToolRegistry(), interpretation=interpretation, **rest)
 
 
 def policy(**options):
-    deps = ToolLoopDeps(None, ContextEngine(), OutputController(), ToolRegistry())
+    deps = ToolLoopDeps(unused_chat, ContextEngine(), OutputController(), ToolRegistry())
     return StopPolicy(RunState(deps, Transcript.of([]), ToolLoopOptions(**options)))
 
 
