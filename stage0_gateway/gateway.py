@@ -55,8 +55,9 @@ _REJECTED_SCHEMA = (400, 404, 422)
 """Statuses of servers that reject a schema: usually 400; 422 if a framework checks the fields; 404
 if a router finds no suitable server."""
 
+_ACCEPTED_MODEL = {"model": Accepted(str, "a text such as 'openai:gpt-5-mini'", required=True)}
 _ACCEPTED = {
-    "model": Accepted(str, "a text such as 'openai:gpt-5-mini'", required=True),
+    **_ACCEPTED_MODEL,
     "transport": Accepted("handle_async_request", "a transport such as ScriptedModel(['Hello.'])"),
     "timeout": Accepted(int | float | Timeouts, "a number of seconds, or Timeouts(total=60)"),
     "max_retries": Accepted(int, "a whole number", required=True),
@@ -164,6 +165,8 @@ class Gateway:
         Raises:
             ConfigurationError: The settings are invalid.
         """
+        if model is not None:
+            check_arguments({"model": model}, _ACCEPTED_MODEL)
         for name in {"api_key", "base_url"} & options.keys():
             options[name] = _secret(name, options[name])
         options["fallback_models"] = tuple(options.get("fallback_models", ()))
@@ -245,6 +248,8 @@ class Gateway:
         )
         if not request.messages:
             raise ValueError("There is no message to send. Pass at least one.")
+        if request.tools and not isinstance(request.tools[0], ToolSpec):
+            raise TypeError("tools are ToolSpecs: write tools=ToolRegistry(get_weather).specs().")
         if request.response_schema is not None:
             endpoints = self._with_schema_support(endpoints)
         if request.schema_optional and request.response_schema is self._rejected_schema:
@@ -314,6 +319,7 @@ class Gateway:
 
     def _resolve_other(self, model: str) -> ModelEndpoint:
         """Return the endpoint of another model of the same provider."""
+        check_arguments({"model": model}, _ACCEPTED_MODEL)
         endpoint, provider = self._resolve(model), self._endpoints[0].provider
         if endpoint.provider != provider:
             raise ConfigurationError(

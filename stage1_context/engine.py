@@ -11,7 +11,7 @@ from typing import Any, Self
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
-from stage0_gateway import Message, Usage, as_message
+from stage0_gateway import Accepted, Message, Usage, as_message, check_arguments
 from stage1_context.compaction.compact import (
     AutomaticCompaction,
     Compaction,
@@ -36,6 +36,14 @@ MAX_TRANSCRIPTS = 256
 """The number of sessions whose counted messages stay in memory, the last used ones."""
 
 
+_ACCEPTED = {
+    "store": Accepted("append", "a store such as SqliteStore('sessions.db')"),
+    "window": Accepted("select", "a window such as KeepSystemAndRecent(max_tokens=8000)"),
+    "token_counter": Accepted("count", "a counter such as TiktokenCounter('gpt-5-mini')"),
+    "compaction": Accepted(CompactionPolicy, "CompactionPolicy(gateway.chat, threshold=0.8)"),
+}
+
+
 class ContextEngine:
     """Stores conversations and prepares requests from them.
 
@@ -50,6 +58,7 @@ class ContextEngine:
 
     Raises:
         ValueError: `store` is a path instead of a store.
+        TypeError: An argument has the wrong type. The text states what to write.
     """
 
     def __init__(
@@ -64,6 +73,7 @@ class ContextEngine:
             raise ValueError(
                 f"store must be a store, such as SqliteStore({str(store)!r}), not a path."
             )
+        check_arguments(locals(), _ACCEPTED)
         self.store: SessionStore = MemoryStore() if store is None else store
         self._window = window
         self._counter = token_counter

@@ -34,8 +34,8 @@ class TokenBudget:
     ratio: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.reserve_tokens < 0:
-            raise ValueError(f"reserve_tokens is {self.reserve_tokens}; it must be at least 0.")
+        if not (isinstance(self.reserve_tokens, int) and self.reserve_tokens >= 0):
+            raise ValueError(f"reserve_tokens is {self.reserve_tokens!r}; it must be at least 0.")
 
     def available(self, max_tokens: int) -> int:
         """Return the tokens that messages may have in a window, by our own count."""

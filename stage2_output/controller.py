@@ -107,7 +107,7 @@ class OutputController:
                 with `content` and `finish_reason`, as `Gateway.chat` does. If its object has
                 `supports_schema`, an object schema is also passed as `response_schema`.
             messages: The conversation that requests the data: mappings, or objects with `to_dict()`
-                such as `Message`.
+                such as `Message`. A text is one user message.
             schema: The schema of the data, as for `parse_and_validate`.
             max_attempts: Maximum number of replies, at least 1.
             coerce: As for `parse_and_validate`.
@@ -120,8 +120,8 @@ class OutputController:
             TypeError: A message has another type, or `chat` is not async or returns another value.
             ValueError: `max_attempts` is below 1.
         """
-        if max_attempts < 1:
-            raise ValueError(f"max_attempts must be at least 1, not {max_attempts}.")
+        if not (isinstance(max_attempts, int) and max_attempts >= 1):
+            raise ValueError(f"max_attempts must be at least 1, not {max_attempts!r}.")
         json_schema = self.compile(schema).schema
         conversation = messages_with_schema(messages, json_schema)
         model, usage = SchemaChat(chat, json_schema), None

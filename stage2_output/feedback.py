@@ -23,6 +23,10 @@ def feedback(result: ParseResult) -> str:
     Args:
         result: The result of `OutputController.parse_and_validate`.
     """
+    if not isinstance(result, ParseResult):
+        raise TypeError(
+            f"feedback needs the result of OutputController.parse_and_validate, not {result!r:.80}."
+        )
     if result.success:
         return ""
     first = result.errors[0]

@@ -63,6 +63,10 @@ class SchemaChat:
     """
 
     def __init__(self, chat: Chat, schema: Any) -> None:
+        if not callable(chat):
+            raise TypeError(
+                f"chat must be an async function such as gateway.chat, not {chat!r:.80}."
+            )
         self._chat = chat
         is_object = isinstance(schema, dict) and schema.get("type") == "object"
         supports_schema = getattr(getattr(chat, "__self__", None), "supports_schema", False)
@@ -107,7 +111,8 @@ def messages_with_schema(messages: Iterable[Any], schema: Any) -> list[dict[str,
     Many models accept a single system message, and only in the first position.
 
     Args:
-        messages: The conversation, as mappings or as objects with `to_dict()`.
+        messages: The conversation, as mappings or as objects with `to_dict()`; a text is one user
+            message.
         schema: The JSON Schema of the data.
 
     Raises:
@@ -115,6 +120,8 @@ def messages_with_schema(messages: Iterable[Any], schema: Any) -> list[dict[str,
         TypeError: A message has another type.
     """
     conversation: list[dict[str, Any]] = []
+    if isinstance(messages, str):
+        messages = [{"role": "user", "content": messages}]
     for message in messages:
         if hasattr(message, "to_dict"):
             message = message.to_dict()

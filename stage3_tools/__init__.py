@@ -109,6 +109,7 @@ from stage3_tools.run.state import RunState as RunState
 from stage3_tools.run.state import Turn as Turn
 from stage3_tools.runner.params import RunnerParams as RunnerParams
 from stage3_tools.runner.runner import ToolRunner as ToolRunner
+from stage3_tools.tool import FunctionTool as FunctionTool
 from stage3_tools.tool import Tool as Tool
 from stage3_tools.tool import tool as tool
 from stage3_tools.turn import run_turn as run_turn

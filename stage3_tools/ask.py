@@ -13,14 +13,22 @@ from contextlib import AsyncExitStack, nullcontext
 from dataclasses import replace
 from typing import Any, Unpack
 
+<<<<<<< HEAD
 from stage0_gateway import Gateway, Message
 from stage3_tools.events import LoopEnded, LoopEvent
 from stage3_tools.loop import part_of_run, run_tool_loop, with_keywords
+=======
+from stage0_gateway import Accepted, Gateway, Message, check_arguments
+from stage3_tools.events import LoopEvent
+from stage3_tools.loop import run_tool_loop, with_keywords
+>>>>>>> bd37466 (Let decorated tools be called like their functions, and name tools without types in check)
 from stage3_tools.options import ToolLoopDeps, ToolLoopOptions, as_registry
 from stage3_tools.registry import Registrable, ToolRegistry
 from stage3_tools.result import ToolLoopResult
 from stage3_tools.run.keywords import AskKeywords, LoopKeywords
 from stage3_tools.run.notifier import call_listener
+
+_ACCEPTED = {"model": Accepted(str | Gateway, "a text such as 'openai:gpt-5-mini' or a Gateway")}
 
 
 async def ask(
@@ -46,6 +54,7 @@ async def ask(
     """
     registry = as_registry(tools, "tools")
     async with AsyncExitStack() as stack:
+        check_arguments({"model": model}, _ACCEPTED)
         if not isinstance(model, Gateway):
             model = await stack.enter_async_context(Gateway.from_env(model))
         deps = ToolLoopDeps(model.chat, tool_registry=registry)

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, get_args, overload
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, get_args, overload
 
 from stage0_gateway import ToolSpec
 from stage2_output import CompiledSchema, InvalidSchema
@@ -33,6 +33,9 @@ _GENERATOR = (
     "a tool cannot be a generator. Return a list, and report progress with context.progress(…)."
 )
 _MISSING: Any = None
+_SETTINGS = ("effect", "timeout", "retry", "needs_approval", "exclusive", "category", "tags")
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
 _NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
 
 
@@ -100,9 +103,21 @@ class Tool:
         object.__setattr__(self, "takes_context", self._check_execute())
         object.__setattr__(self, "is_async", is_async(self.execute))
         self._check_options()
+        self._check_choices()
         if self.retry is not None:
             self._check_retry(self.retry)
         object.__setattr__(self, "tags", tuple(self.tags))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function of a decorated tool; see `FunctionTool`.
+
+        Raises:
+            TypeError: The tool was made with `Tool(...)`.
+        """
+        raise TypeError(
+            f"{self.name} was made with Tool(…), so it takes one dict of arguments. Call its own "
+            f"function, or: await registry.execute({self.name!r}, {{…}})."
+        )
 
     def _check_execute(self) -> bool:
         """Check the function, and return whether it receives a context."""
@@ -150,6 +165,15 @@ class Tool:
         for option in ("parse", "needs_approval"):
             if callable(function := getattr(self, option)) and is_async(function):
                 raise self._invalid(f"{option} is an async function; use a plain function.")
+
+    def _check_choices(self) -> None:
+        if not isinstance(self.exclusive, bool):
+            raise self._invalid(f"exclusive is {self.exclusive!r}; use True or False.")
+        if not (isinstance(self.needs_approval, bool | None) or callable(self.needs_approval)):
+            raise self._invalid(
+                f"needs_approval is {self.needs_approval!r}; use True, False, a function of the "
+                "arguments, or None."
+            )
 
     def _check_retry(self, retry: Retry | int) -> None:
         count, delay = retry if isinstance(retry, Retry) else (retry, 0.0)
@@ -204,8 +228,26 @@ class Tool:
         return json.dumps(description, ensure_ascii=False)
 
 
+@dataclass(frozen=True)
+class FunctionTool(Tool, Generic[P, R]):
+    """The tool of a function with named parameters, made by `@tool`.
+
+    Calling it calls the function: `get_weather("Rome")`. Nothing is validated, and no option of the
+    tool applies. An async function returns its coroutine.
+
+    Attributes:
+        function: The function.
+    """
+
+    function: Callable[P, R] = field(default=_MISSING, repr=False, kw_only=True)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function."""
+        return self.function(*args, **kwargs)
+
+
 @overload
-def tool(function: Callable[..., Any], /) -> Tool: ...
+def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
 
 
 @overload
@@ -220,7 +262,7 @@ def tool(
     exclusive: bool = False,
     category: str | None = None,
     tags: Collection[str] = (),
-) -> Callable[[Callable[..., Any]], Tool]: ...
+) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 
 
 def tool(
@@ -230,8 +272,10 @@ def tool(
     name: str | None = None,
     description: str | None = None,
     **settings: Any,
-) -> Tool | Callable[[Callable[..., Any]], Tool]:
+) -> Any:
     """Convert a function with named parameters to a `Tool`: `@tool`, or `@tool(effect="read")`.
+
+    The tool can be called like the function.
 
     Args:
         function: A plain or async function, or a method of an object. Its annotations become the
@@ -246,8 +290,15 @@ def tool(
         RegistrationError: The value is not a function, has no name, is a generator, or has a
             parameter without a JSON Schema.
     """
+    if unknown := settings.keys() - set(_SETTINGS):
+        raise RegistrationError(
+            f"@tool has no option {min(unknown)!r}. The options are name, description, "
+            f"{', '.join(_SETTINGS)}."
+        )
 
     def convert(function: Callable[..., Any]) -> Tool:
+        if isinstance(function, Tool):
+            raise RegistrationError(f"{function.name} is a tool already. Use it as it is.")
         if not callable(function) or isinstance(function, type):
             raise RegistrationError(
                 f"{function!r:.200} is not a function. Put @tool above a function, or make a tool "
@@ -262,12 +313,13 @@ def tool(
         if is_generator(function):
             raise RegistrationError(f"{tool_name}: {_GENERATOR}")
         signature = signature_of(function)
-        return Tool(
+        return FunctionTool(
             tool_name,
             signature.description if description is None else description,
             signature.schema,
             _with_named_arguments(function, signature.context),
             parse=signature.convert,
+            function=function,
             **settings,
         )
 

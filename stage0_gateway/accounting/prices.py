@@ -122,7 +122,10 @@ class Price:
     cache_write: float | None = None
 
     def __post_init__(self) -> None:
-        if not all(one is None or (math.isfinite(one) and one >= 0) for one in astuple(self)):
+        numbers = [one for one in astuple(self) if one is not None]
+        if not all(
+            isinstance(one, int | float) and math.isfinite(one) and one >= 0 for one in numbers
+        ):
             raise ConfigurationError(
                 f"{self} is invalid. Pass US dollars per million tokens, 0 or more."
             )
@@ -150,6 +153,12 @@ class PriceTable:
 
     def __init__(self, prices: Mapping[str, Price]) -> None:
         self._prices = dict(prices)
+        for name, price in self._prices.items():
+            if not isinstance(price, Price):
+                raise TypeError(
+                    f"The price of {name!r} must be a Price such as Price(input=0.25, output=2.0), "
+                    f"not {price!r:.80}."
+                )
 
     def cost(self, provider: str, model: str, wire: str, usage: Usage | None) -> float | None:
         """Return the cost of a reply, or None if the model or the counts are unknown."""

@@ -44,7 +44,15 @@ class ScriptedModel(httpx.AsyncBaseTransport):
     def __init__(self, replies: Iterable[Reply], *, piece: int = 8) -> None:
         self.requests: list[ChatRequest] = []
         self.bodies: list[dict[str, Any]] = []
+        if isinstance(replies, str) or not isinstance(replies, Iterable):
+            raise TypeError(f"replies must be a list such as ['Hello.'], not {replies!r:.80}.")
         self._replies = list(replies)
+        for reply in self._replies:
+            if not isinstance(reply, Reply):
+                raise TypeError(
+                    "A reply is a text, a Message, a ChatResponse, the HTTP status of an error, or "
+                    f"an exception, not {reply!r:.80}."
+                )
         self._piece = piece
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -61,8 +69,7 @@ class ScriptedModel(httpx.AsyncBaseTransport):
         self.bodies.append(body)
         number = len(self.requests)
         if number > len(self._replies):
-            replies = len(self._replies)
-            raise ScriptError(f"The script ends after reply {replies}; this is request {number}.")
+            raise ScriptError(self._too_many_requests(number))
         reply = self._replies[number - 1]
         if isinstance(reply, Exception):
             raise reply
@@ -71,6 +78,12 @@ class ScriptedModel(httpx.AsyncBaseTransport):
             return as_response(json_answer(reply, error))
         response, stream = _response(reply, number), wants_stream(path, body)
         return as_response(reply_answer(form, response, stream=stream, piece=self._piece))
+
+    def _too_many_requests(self, number: int) -> str:
+        text = f"The script ends after reply {len(self._replies)}; this is request {number}."
+        if not (messages := self.requests[-1].messages):
+            return text
+        return f"{text} Its last message is of the {messages[-1].role}: {messages[-1].text!r:.300}"
 
     def assert_finished(self) -> None:
         """Raise if replies remain.

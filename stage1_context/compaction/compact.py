@@ -20,8 +20,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from typing import Any
 
-from stage0_gateway import ChatResponse, Message, Usage, response_of
+from stage0_gateway import (
+    Accepted,
+    ChatResponse,
+    Message,
+    Usage,
+    check_arguments,
+    response_of,
+)
 from stage1_context.compaction.summarize import Chat, summarize
 from stage1_context.errors import SessionConflict, WindowTooSmall
 from stage1_context.store import LoopLock
@@ -66,6 +74,15 @@ class Compaction:
     cost: float | None = None
 
 
+_FUNCTION: Any = Callable
+_ACCEPTED = {
+    "chat": Accepted(_FUNCTION, "a function such as gateway.chat", required=True),
+    "threshold": Accepted(int | float, "a number such as 0.8", required=True),
+    "target": Accepted(int | float, "a number such as 0.5", required=True),
+    "on_compaction": Accepted(_FUNCTION, "a function of one Compaction"),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class CompactionPolicy:
     """When and how the sessions of an engine are compacted.
@@ -88,10 +105,8 @@ class CompactionPolicy:
     on_compaction: Callable[[Compaction], None] | None = None
 
     def __post_init__(self) -> None:
-        if not callable(self.chat):
-            raise TypeError(
-                f"chat must be a function such as gateway.chat, not {type(self.chat).__name__}."
-            )
+        fields = {name: getattr(self, name) for name in _ACCEPTED}
+        check_arguments(fields, _ACCEPTED)
         if not (0 <= self.threshold <= _MAX_THRESHOLD and 0 <= self.target <= 1):
             raise ValueError(
                 f"The threshold (at) is {self.threshold} and the target (to) is {self.target}; "

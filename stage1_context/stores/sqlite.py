@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
+from stage0_gateway import Accepted, check_arguments
 from stage1_context.errors import ContextError, StoreFailed
 from stage1_context.journal import Record, record_from_json, record_to_json
 from stage1_context.store import (
@@ -55,6 +56,7 @@ class SqliteStore:
     """
 
     def __init__(self, path: str | Path, *, timeout: float = 30.0) -> None:
+        check_arguments(locals(), {"timeout": Accepted(int | float, "a number of seconds", 0)})
         self.path = os.fspath(path)
         if not self.path:
             raise ValueError("The path is empty. Use the path of a file, or ':memory:'.")

@@ -1,20 +1,22 @@
 """`llm-stages tools` and `llm-stages check`: the tools of a file, as a model sees them.
 
-`check` reports what models and providers handle badly: missing descriptions, effects that are not
-declared, names that are easily confused, and schemas that a provider rejects.
+`check` reports what models and providers handle badly: missing descriptions, types and return
+annotations, effects that are not declared, names that are easily confused, and schemas that a
+provider rejects.
 """
 
 import argparse
+import inspect
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from stage1_context import ApproximateCounter
 from stage3_tools.cli.terminal import Terminal
 from stage3_tools.cli.tool_file import load_tools
 from stage3_tools.registry import ToolRegistry
-from stage3_tools.tool import Tool
+from stage3_tools.tool import FunctionTool, Tool
 
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 """Names that OpenAI, Anthropic and Gemini accept."""
@@ -82,6 +84,9 @@ def problems_of(registry: ToolRegistry) -> Iterator[tuple[str, str]]:
             yield tool.name, problem
         if not tool.declares_effect:
             yield tool.name, _NO_EFFECT
+        if isinstance(tool, FunctionTool):
+            for problem in _signature_problems(tool.function):
+                yield tool.name, problem
     for number, tool in enumerate(tools):
         for other in tools[number + 1 :]:
             if _alike(tool.name, other.name):
@@ -98,6 +103,21 @@ def _text_problems(tool: Tool) -> Iterator[str]:
         )
     if not tool.description.strip():
         yield "The description is missing: the model must guess what the tool does."
+
+
+def _signature_problems(function: Callable[..., Any]) -> Iterator[str]:
+    signature = inspect.signature(function)
+    for parameter in signature.parameters.values():
+        if parameter.annotation is parameter.empty:
+            yield (
+                f"The parameter /{parameter.name} has no type, so the model may send any value: "
+                f"write {parameter.name}: str, or another type."
+            )
+    if signature.return_annotation is signature.empty:
+        yield (
+            "The function has no return annotation: write -> str, or another type. A function that "
+            "prints its result returns None, and the model receives null."
+        )
 
 
 def _schema_problems(schema: Any, at: str = "", *, is_root: bool = True) -> Iterable[str]:

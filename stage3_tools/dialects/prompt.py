@@ -104,6 +104,8 @@ class PromptDialect:
     ) -> None:
         if strict not in get_args(Strict):
             raise ValueError(f"strict is {strict!r}; use 'writes', 'always' or 'never'.")
+        if not isinstance(controller, OutputController | None):
+            raise TypeError(f"controller must be an OutputController, not {controller!r:.80}.")
         self._controller = controller or OutputController()
         self.multiple, self.strict, self.thinking_opened = multiple, strict, thinking_opened
         self._system = Message.system("")

@@ -313,7 +313,7 @@ class RunState:
             self.usage += response.usage
         if response.cost is not None:
             self.cost = (self.cost or 0.0) + response.cost
-        elif self.options.limits is not None and self.turns:  # the first reply of a chain has none
+        elif self.options.limits is not None:
             self.unknown_cost = self.options.limits.unknown_cost(response)
 
     @property

@@ -73,8 +73,10 @@ def read_run(path: str | os.PathLike[str], run_id: str | None = None) -> Run:
     runs = read_runs(path)
     found = [run for run in runs if run_id in (None, run.id)]
     if not found:
-        ids = ", ".join(run.id for run in runs) or "none"
-        raise ValueError(f"{path} contains no run {run_id or ''}. Its runs: {ids}.")
+        if not runs:
+            raise ValueError(f"{path} contains no run.")
+        ids = ", ".join(run.id for run in runs)
+        raise ValueError(f"{path} contains no run {run_id!r}. Its runs: {ids}.")
     return found[-1]
 
 

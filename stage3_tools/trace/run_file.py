@@ -42,7 +42,7 @@ class RunFile:
 
     Raises:
         ValueError: A text to hide is shorter than four characters.
-        TypeError: A text to hide is not a text.
+        TypeError: The path is not a path, or a text to hide is not a text.
     """
 
     def __init__(
@@ -52,6 +52,8 @@ class RunFile:
         *,
         parent: RunParent | None = None,
     ) -> None:
+        if not isinstance(path, str | os.PathLike) or not os.fspath(path):
+            raise TypeError(f"path must be the path of a file, such as 'run.jsonl', not {path!r}.")
         self.path = Path(path)
         self.error: OSError | None = None
         self._parent = parent
@@ -97,6 +99,11 @@ class RunFile:
             OSError: The file cannot be opened.
         """
         if self._file is None:
+            if not self.path.parent.is_dir():
+                raise FileNotFoundError(
+                    f"The run file {str(self.path)!r} cannot be created: its folder "
+                    f"{str(self.path.parent)!r} is missing."
+                )
             self._file = open_run_file(self.path)
             weakref.finalize(self, self._file.close)
         return self._file

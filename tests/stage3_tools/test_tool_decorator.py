@@ -188,7 +188,7 @@ def test_a_value_that_is_not_a_function_raises_an_error_with_advice(given, says)
 
 
 def test_a_tool_cannot_be_made_from_a_tool():
-    with pytest.raises(RegistrationError, match="is not a function"):
+    with pytest.raises(RegistrationError, match="twice is a tool already"):
         tool(tool(Counter.twice))
 
 
