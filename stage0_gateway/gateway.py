@@ -55,6 +55,7 @@ _REJECTED_SCHEMA = (400, 404, 422)
 """Statuses of servers that reject a schema: usually 400; 422 if a framework checks the fields; 404
 if a router finds no suitable server."""
 
+_ACCEPTED_SCHEMA = {"response_schema": Accepted(Mapping, "a JSON Schema, a mapping")}
 _ACCEPTED_MODEL = {"model": Accepted(str, "a text such as 'openai:gpt-5-mini'", required=True)}
 _ACCEPTED = {
     **_ACCEPTED_MODEL,
@@ -251,6 +252,7 @@ class Gateway:
         if request.tools and not isinstance(request.tools[0], ToolSpec):
             raise TypeError("tools are ToolSpecs: write tools=ToolRegistry(get_weather).specs().")
         if request.response_schema is not None:
+            check_arguments({"response_schema": request.response_schema}, _ACCEPTED_SCHEMA)
             endpoints = self._with_schema_support(endpoints)
         if request.schema_optional and request.response_schema is self._rejected_schema:
             request = replace(request, response_schema=None)
@@ -310,6 +312,7 @@ class Gateway:
         return response
 
     def _resolve(self, model: str) -> ModelEndpoint:
+        check_arguments({"model": model}, _ACCEPTED_MODEL)
         provider, main = model.partition(":")[0], self.model.partition(":")[0]
         key = self._keys if not isinstance(self._keys, Mapping) else self._keys.get(provider)
         if isinstance(self._keys, str) and provider != main:
@@ -319,7 +322,6 @@ class Gateway:
 
     def _resolve_other(self, model: str) -> ModelEndpoint:
         """Return the endpoint of another model of the same provider."""
-        check_arguments({"model": model}, _ACCEPTED_MODEL)
         endpoint, provider = self._resolve(model), self._endpoints[0].provider
         if endpoint.provider != provider:
             raise ConfigurationError(

@@ -235,12 +235,14 @@ def _check_keys(plain: Mapping[str, Any]) -> None:
         if is_complete:  # a server's own fields; but not `toolcalls`
             unknown = [key for key in unknown if _nearest_key(key)]
     if unknown:
-        hints = [_nearest_key(key) or ("" if is_complete else "content") for key in unknown]
+        hints = [_nearest_key(key) for key in unknown]
+        if not is_complete and "content" not in hints and "" in hints:
+            hints[hints.index("")] = "content"
         listed = ", ".join(
-            f"{key!r}, did you mean {hint!r}?" if hint else repr(key)
+            f"{key!r} (did you mean {hint!r}?)" if hint else repr(key)
             for key, hint in zip(unknown, hints, strict=True)
         )
-        raise ValueError(f"Unknown keys in a message: {listed} The keys are {', '.join(_KEYS)}.")
+        raise ValueError(f"Unknown keys in a message: {listed}. The keys are {', '.join(_KEYS)}.")
     if role is None:
         raise ValueError(f"A message needs a 'role', as in {_EXAMPLE}.")
     if role in ("system", "user") and plain.get("content") is None:

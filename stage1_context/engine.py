@@ -275,6 +275,7 @@ class ContextEngine:
         Raises:
             SessionNotFound: The session does not exist.
         """
+        check_arguments({"text": text}, {"text": Accepted(str, "a text")})
         await self.transcript(session_id).set_summary(text or "")
 
     async def get_summary(self, session_id: str) -> str | None:

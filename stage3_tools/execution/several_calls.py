@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-from stage0_gateway import ToolCall
+from stage0_gateway import Accepted, ToolCall, check_arguments
 from stage3_tools.execution.invocation import cancel_again
 from stage3_tools.execution.one_call import (
     RunningCall,
@@ -211,6 +211,14 @@ async def cancel(pending: Iterable[PendingCall]) -> None:
         cancel_again()
 
 
+_ACCEPTED = {
+    "registry": Accepted("get", "a ToolRegistry, such as ToolRegistry(get_weather)", required=True),
+    "call": Accepted(
+        ToolCall, "a ToolCall('1', 'get_weather', '{\"city\": \"Rome\"}')", required=True
+    ),
+}
+
+
 async def execute_tool_call(
     registry: ToolLookup,
     call: ToolCall,
@@ -227,9 +235,11 @@ async def execute_tool_call(
         timeout: Seconds for one attempt, instead of the tool's own; None uses the tool's.
 
     Raises:
+        TypeError: The registry or the call has the wrong type.
         ValueError: The timeout is not above 0.
         Exception: An approver raised.
     """
+    check_arguments({"registry": registry, "call": call}, _ACCEPTED)
     settings = settings or ExecutionSettings()
     if timeout is not None:
         settings = replace(settings, timeout=timeout)
