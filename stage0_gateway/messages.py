@@ -238,10 +238,8 @@ def _check_keys(plain: Mapping[str, Any]) -> None:
         hints = [_nearest_key(key) for key in unknown]
         if not is_complete and "content" not in hints and "" in hints:
             hints[hints.index("")] = "content"
-        listed = ", ".join(
-            f"{key!r} (did you mean {hint!r}?)" if hint else repr(key)
-            for key, hint in zip(unknown, hints, strict=True)
-        )
+        meant = [f" (did you mean {hint!r}?)" if hint else "" for hint in hints]
+        listed = ", ".join(f"{key!r}{hint}" for key, hint in zip(unknown, meant, strict=True))
         raise ValueError(f"Unknown keys in a message: {listed}. The keys are {', '.join(_KEYS)}.")
     if role is None:
         raise ValueError(f"A message needs a 'role', as in {_EXAMPLE}.")

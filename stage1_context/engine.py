@@ -6,7 +6,6 @@ messages. It knows neither HTTP nor tools.
 
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext, suppress
-from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
 from weakref import WeakValueDictionary
@@ -57,7 +56,6 @@ class ContextEngine:
             them.
 
     Raises:
-        ValueError: `store` is a path instead of a store.
         TypeError: An argument has the wrong type. The text states what to write.
     """
 
@@ -69,10 +67,6 @@ class ContextEngine:
         token_counter: TokenCounter | None = None,
         compaction: CompactionPolicy | None = None,
     ) -> None:
-        if isinstance(store, str | Path):
-            raise ValueError(
-                f"store must be a store, such as SqliteStore({str(store)!r}), not a path."
-            )
         check_arguments(locals(), _ACCEPTED)
         self.store: SessionStore = MemoryStore() if store is None else store
         self._window = window

@@ -13,15 +13,9 @@ from contextlib import AsyncExitStack, nullcontext
 from dataclasses import replace
 from typing import Any, Unpack
 
-<<<<<<< HEAD
-from stage0_gateway import Gateway, Message
+from stage0_gateway import Accepted, Gateway, Message, check_arguments
 from stage3_tools.events import LoopEnded, LoopEvent
 from stage3_tools.loop import part_of_run, run_tool_loop, with_keywords
-=======
-from stage0_gateway import Accepted, Gateway, Message, check_arguments
-from stage3_tools.events import LoopEvent
-from stage3_tools.loop import run_tool_loop, with_keywords
->>>>>>> bd37466 (Let decorated tools be called like their functions, and name tools without types in check)
 from stage3_tools.options import ToolLoopDeps, ToolLoopOptions, as_registry
 from stage3_tools.registry import Registrable, ToolRegistry
 from stage3_tools.result import ToolLoopResult

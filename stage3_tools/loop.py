@@ -109,8 +109,7 @@ def with_keywords(options: ToolLoopOptions | None, keywords: Mapping[str, Any]) 
     """
     given: Any = ToolLoopOptions() if options is None else options
     if not isinstance(given, ToolLoopOptions):
-        hint = "Write the options by name: max_tool_rounds=5."
-        raise type_error("options", given, ToolLoopOptions, hint)
+        raise type_error("options", given, ToolLoopOptions, "Write them by name: max_tokens=500.")
     known = [each.name for each in fields(given)]
     if unknown := keywords.keys() - set(known):
         names = ", ".join(known)

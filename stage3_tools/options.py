@@ -12,8 +12,6 @@ from typing import Any, Protocol, TypeVar
 from stage0_gateway import (
     Accepted,
     ChatResponse,
-    ConfigurationError,
-    Gateway,
     Message,
     MessageStream,
     Reasoning,
@@ -70,31 +68,6 @@ class RunLimits:
                     f"The limit of {name} is {value!r}; it must be a number above 0, or None."
                 )
 
-    def check_prices(self, gateway: object) -> None:
-        """Refuse a limit of the cost if the gateway of a run cannot know any cost.
-
-        Args:
-            gateway: The `Gateway`; any other object may report costs.
-
-        Raises:
-            ConfigurationError: The gateway has no prices.
-        """
-        if self.cost is not None and isinstance(gateway, Gateway) and not gateway.has_prices:
-            raise ConfigurationError(
-                f"The limit of {self.cost:g} dollars needs prices, and {gateway.model!r} has none. "
-                f"{_add_prices(gateway.model)}"
-            )
-
-    def unknown_cost(self, response: ChatResponse) -> str | None:
-        """The reason to end a run after a reply whose cost is unknown; None if it may continue."""
-        if self.cost is None or response.cost is not None:
-            return None
-        model = response.model or "the model"
-        problem = f"The limit of {self.cost:g} dollars cannot be applied, because the cost of a "
-        if response.usage is None:
-            return f"{problem}reply of {model!r} is unknown: the server reported no tokens."
-        return f"{problem}reply of {model!r} is unknown. {_add_prices(model)}"
-
     def reached(self, usage: Usage, cost: float | None) -> str | None:
         """The limit of tokens or cost that was reached, as a sentence; None if none was."""
         used = (usage.input_tokens or 0) + (usage.output_tokens or 0)
@@ -104,14 +77,6 @@ class RunLimits:
             limit = f"The limit of {self.cost:g} dollars for this run was reached"
             return f"{limit}: {cost:g} were spent."
         return None
-
-
-def _add_prices(model: str) -> str:
-    table = f"PriceTable({{{model!r}: Price(0.25, 2.0)}})"
-    return (
-        f"Pass Gateway(…, prices={table}) with dollars per million tokens of input and output, "
-        "Price(0, 0) for a model that costs nothing, or prices=GenaiPrices() for list prices."
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,13 +167,11 @@ class Tool:
                 raise self._invalid(f"{option} is an async function; use a plain function.")
 
     def _check_choices(self) -> None:
+        needs_approval, choices = self.needs_approval, "use True, False"
         if not isinstance(self.exclusive, bool):
-            raise self._invalid(f"exclusive is {self.exclusive!r}; use True or False.")
-        if not (isinstance(self.needs_approval, bool | None) or callable(self.needs_approval)):
-            raise self._invalid(
-                f"needs_approval is {self.needs_approval!r}; use True, False, a function of the "
-                "arguments, or None."
-            )
+            raise self._invalid(f"exclusive is {self.exclusive!r}; {choices}.")
+        if not (isinstance(needs_approval, bool | None) or callable(needs_approval)):
+            raise self._invalid(f"needs_approval is {needs_approval!r}; {choices}, a function.")
 
     def _check_retry(self, retry: Retry | int) -> None:
         count, delay = retry if isinstance(retry, Retry) else (retry, 0.0)

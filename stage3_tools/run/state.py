@@ -13,7 +13,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from stage0_gateway import ChatResponse, Gateway, Message, MessageStream, ToolCall, Usage
+from stage0_gateway import (
+    ChatResponse,
+    ConfigurationError,
+    Gateway,
+    Message,
+    MessageStream,
+    ToolCall,
+    Usage,
+)
 from stage1_context import StoreFailed, Transcript
 from stage2_output import feedback
 from stage3_tools.abort import RunStopped
@@ -32,7 +40,7 @@ from stage3_tools.events import LoopEnded, LoopEvent, ToolProgressed, ToolRetrie
 from stage3_tools.execution.approval import Consent
 from stage3_tools.execution.results import STOPPED
 from stage3_tools.execution.settings import REFERENCE, ExecutionSettings
-from stage3_tools.options import RunTrace, ToolLoopDeps, ToolLoopOptions, type_error
+from stage3_tools.options import RunLimits, RunTrace, ToolLoopDeps, ToolLoopOptions, type_error
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import (
     MAX_RESULT_CHARS,
@@ -165,7 +173,7 @@ class RunState:
     def __post_init__(self) -> None:
         self.tool_choice = self.options.tool_choice
         if self.options.limits is not None:
-            self.options.limits.check_prices(self._gateway)
+            _check_prices(self.options.limits, self._gateway)
         if self.options.trace is not None:
             self.trace = self.options.trace.start(self)
 
@@ -314,7 +322,7 @@ class RunState:
         if response.cost is not None:
             self.cost = (self.cost or 0.0) + response.cost
         elif self.options.limits is not None:
-            self.unknown_cost = self.options.limits.unknown_cost(response)
+            self.unknown_cost = _unknown_cost(self.options.limits, response)
 
     @property
     def limit_reached(self) -> str | None:
@@ -380,3 +388,38 @@ class RunState:
 
     def _on_retry(self, call: ToolCall, error: ToolError, attempt: int) -> None:
         self._notify_soon(ToolRetried, call=call, error=error, attempt=attempt)
+
+
+def _check_prices(limits: RunLimits, gateway: object) -> None:
+    """Refuse a limit of the cost if the gateway of a run cannot know any cost.
+
+    Raises:
+        ConfigurationError: The gateway has no prices.
+    """
+    if limits.cost is not None and isinstance(gateway, Gateway) and not gateway.has_prices:
+        raise ConfigurationError(
+            f"The limit of {limits.cost:g} dollars needs prices, and {gateway.model!r} has none. "
+            f"{_add_prices(gateway.model)}"
+        )
+
+
+def _unknown_cost(limits: RunLimits, response: ChatResponse) -> str | None:
+    """Return why a limit of the cost cannot be applied after a reply; None if it can."""
+    if limits.cost is None or response.cost is not None:
+        return None
+    model = response.model or "the model"
+    problem = (
+        f"The limit of {limits.cost:g} dollars cannot be applied, because the cost of a reply of "
+        f"{model!r} is unknown"
+    )
+    if response.usage is None:
+        return f"{problem}: the server reported no tokens."
+    return f"{problem}. {_add_prices(model)}"
+
+
+def _add_prices(model: str) -> str:
+    table = f"PriceTable({{{model!r}: Price(0.25, 2.0)}})"
+    return (
+        f"Pass Gateway(…, prices={table}) with dollars per million tokens of input and output, "
+        "Price(0, 0) for a model that costs nothing, or prices=GenaiPrices() for list prices."
+    )

@@ -480,7 +480,7 @@ async def test_a_session_that_is_deleted_and_recreated_keeps_the_lock_of_its_tra
 
 
 def test_a_path_instead_of_a_store_raises_an_error_that_suggests_sqlite_store():
-    with pytest.raises(ValueError, match=r"such as SqliteStore\('sessions\.db'\), not a path"):
+    with pytest.raises(TypeError, match=r"such as SqliteStore\('sessions\.db'\), or None, not "):
         ContextEngine(store="sessions.db")
 
 

@@ -131,7 +131,7 @@ MISTAKES = [
     # ---- sessions
     (
         "ContextEngine(store='a.db')",
-        "store must be a store, such as SqliteStore('a.db'), not a path",
+        "store must be a store such as SqliteStore('sessions.db'), or None, not 'a.db'.",
     ),
     (
         "ContextEngine(store=SqliteStore)",
@@ -199,7 +199,7 @@ MISTAKES = [
         "await ask('Hi', model=gateway, max_rounds=3)",
         "Unknown option 'max_rounds'. The options are",
     ),
-    ("await run_tool_loop(deps, 's', 'Hi', {})", "not dict. Write the options by name: max_tool_"),
+    ("await run_tool_loop(deps, 's', 'Hi', {})", "not dict. Write them by name: max_tokens=500."),
     ("await run_tool_loop(gateway, 's', 'Hi')", "deps must be of type ToolLoopDeps, not Gateway."),
     ("await run_tool_loop(deps, 's', None)", "The question is missing. To continue without one"),
     (
@@ -288,15 +288,15 @@ MISTAKES = [
     ("tool(needs_approval='yes')(lambda: 1)", "has no name of its own: tool(name=…) gives it one."),
     (
         "tool(name='f', needs_approval='yes')(lambda: 1)",
-        "needs_approval is 'yes'; use True, False, a",
+        "needs_approval is 'yes'; use True, False, a function.",
     ),
-    ("tool(name='f', exclusive='yes')(lambda: 1)", "exclusive is 'yes'; use True or False."),
+    ("tool(name='f', exclusive='yes')(lambda: 1)", "exclusive is 'yes'; use True, False."),
     ("tool(name='f', timeout='10')(lambda: 1)", "timeout is '10'; it must be above 0 seconds."),
     ("registry.get('weather')", "Available tools: get_weather."),
     ("await registry.execute('get_weather', 'Rome')", "The arguments must be a JSON object, not a"),
     (
         "await execute_tool_call(registry, 'get_weather')",
-        "call must be a ToolCall("),
+        "call must be a ToolCall(",
     ),
     (
         "await execute_tool_call([get_weather], ToolCall('1', 'a'))",

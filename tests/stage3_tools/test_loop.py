@@ -135,8 +135,7 @@ async def test_deps_or_options_of_another_type_raise_a_type_error(new_conversati
     with pytest.raises(TypeError) as caught:
         await run_tool_loop(conversation.deps, "s", "hi", {"max_tool_rounds": 5})
     assert str(caught.value) == (
-        "options must be of type ToolLoopOptions, not dict. Write the options by name: "
-        "max_tool_rounds=5."
+        "options must be of type ToolLoopOptions, not dict. Write them by name: max_tokens=500."
     )
 
 
