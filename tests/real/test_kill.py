@@ -58,6 +58,11 @@ class Reader:
             }
         )
 
+    async def reopen(self):
+        """Close the store, and use another one from now on."""
+        await self.store.aclose()
+        self.store = locations.store_at(self.location)
+
     async def _resume(self, session):
         """Repair a session and add a message; return the problems that were repaired."""
         engine = ContextEngine(store=self.store, window=KeepSystemAndRecent(max_tokens=4000))
@@ -115,7 +120,7 @@ async def test_a_killed_process_loses_no_acknowledged_record(kind, tmp_path, say
             tally += await reader.check(session, report)
             assert locations.damage(reader.location) == []
             if reader is not grown or chance.random() < 0.2:
-                await reader.store.aclose()  # the next process finds a closed file without a log
+                await reader.reopen()  # the next process finds a closed file without a log
         assert await grown.lost() == []
         await grown.store.aclose()
     say(f"{kind}: KILL_SEED={SEED}, {KILLS} kills: {dict(tally)}")

@@ -218,7 +218,7 @@ async def test_message_objects_and_mappings_can_be_mixed():
     assert messages[0] == Message.system("Be brief.")
 
 
-@pytest.mark.parametrize("messages", ["how many?", [None], [("user", "how many?")]])
+@pytest.mark.parametrize("messages", [["how many?"], [None], [("user", "how many?")]])
 async def test_an_invalid_message_raises_a_type_error(messages):
     server = Server()
     with pytest.raises(

@@ -68,7 +68,6 @@ async def test_a_store_opens_at_most_the_given_number_of_connections(dsn, server
     await appending(store, 50)
     count = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'counted'"
     assert 1 <= await server.fetchval(count) <= 3
-    await store.aclose()
     assert (await store.info("s")).records == 100
     await store.aclose()
 

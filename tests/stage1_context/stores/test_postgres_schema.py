@@ -43,11 +43,10 @@ async def test_tables_of_another_program_are_rejected_and_not_changed(
 
 
 @real
-async def test_tables_of_another_version_are_rejected(postgres, store, server, failure):
+async def test_tables_of_another_version_are_rejected(postgres, dsn, store, server, failure):
     await store.create("s", ONE)
-    await store.aclose()
     await server.execute("UPDATE llm_stages_version SET version = version + 1")
-    assert str(await failure(store)) == (
+    assert str(await failure(PostgresStore(dsn))) == (
         f"The tables in {postgres.folder}/postgres have version {VERSION + 1}; this program knows version {VERSION}. "
         "Use the program that created them, or another database."
     )
