@@ -178,7 +178,8 @@ def check_arguments(values: Mapping[str, Any], accepted: Mapping[str, Accepted])
         if value is None and not required:
             continue
         if isinstance(kinds, str):
-            is_accepted = hasattr(value, kinds) and not isinstance(value, type)
+            is_object = type(value).__module__ != "builtins" and not isinstance(value, type)
+            is_accepted = is_object and hasattr(value, kinds)
         else:
             is_accepted = isinstance(value, kinds) and (type(value) is not bool or kinds is bool)
         if not is_accepted:

@@ -36,7 +36,7 @@ MAX_TRANSCRIPTS = 256
 
 
 _ACCEPTED = {
-    "store": Accepted("append", "a store such as SqliteStore('sessions.db')"),
+    "store": Accepted("create", "a store such as SqliteStore('sessions.db')"),
     "window": Accepted("select", "a window such as KeepSystemAndRecent(max_tokens=8000)"),
     "token_counter": Accepted("count", "a counter such as TiktokenCounter('gpt-5-mini')"),
     "compaction": Accepted(CompactionPolicy, "CompactionPolicy(gateway.chat, threshold=0.8)"),

@@ -270,7 +270,9 @@ _ACCEPTED = {
     "model": Accepted(str, "a text such as 'openai:gpt-5-mini'"),
     "provider_options": Accepted(Mapping, 'a mapping, such as provider_options={"seed": 7}'),
     "tool_choice": Accepted(str, "'auto', 'none', 'required' or the name of a tool"),
-    "dialect": Accepted("read", "PromptDialect(), NativeDialect() or an object with their methods"),
+    "dialect": Accepted(
+        "render", "PromptDialect(), NativeDialect() or an object with their methods"
+    ),
     "max_parallel_tools": Accepted(int, "a whole number", 1, required=True),
     "approve": Accepted(FUNCTION, "a function of one request, such as approve=my_approver"),
     "approve_all": Accepted(bool, "True or False; the function belongs to approve="),

@@ -141,6 +141,7 @@ MISTAKES = [
         "ContextEngine(window=8000)",
         "window must be a window such as KeepSystemAndRecent(max_tokens=",
     ),
+    ("ContextEngine(token_counter='gpt')", "token_counter must be a counter such as Tiktoken"),
     ("ContextEngine(token_counter=len)", "token_counter must be a counter such as Tiktoken"),
     ("ContextEngine(compaction=0.8)", "compaction must be CompactionPolicy(gateway.chat, thresh"),
     ("CompactionPolicy(gateway)", "chat must be a function such as gateway.chat, not Gateway("),
