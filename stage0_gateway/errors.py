@@ -178,8 +178,8 @@ def check_arguments(values: Mapping[str, Any], accepted: Mapping[str, Accepted])
         if value is None and not required:
             continue
         if isinstance(kinds, str):
-            is_object = type(value).__module__ != "builtins" and not isinstance(value, type)
-            is_accepted = is_object and hasattr(value, kinds)
+            is_plain = isinstance(value, type | str | bytes | list | tuple | dict)
+            is_accepted = hasattr(value, kinds) and not is_plain
         else:
             is_accepted = isinstance(value, kinds) and (type(value) is not bool or kinds is bool)
         if not is_accepted:
