@@ -229,7 +229,7 @@ class ToolLoopOptions:
     max_parse_retries: int = 2
     temperature: float | None = None
     max_tokens: int | None = None
-    stop: str | Iterable[str] = ()
+    stop: str | Sequence[str] = ()
     reasoning: Reasoning | None = None
     model: str | None = None
     provider_options: Mapping[str, Any] | None = None
@@ -265,7 +265,9 @@ _ACCEPTED = {
     "max_parse_retries": Accepted(int, "a whole number", 0, required=True),
     "temperature": Accepted(int | float, "a number"),
     "max_tokens": Accepted(int, "a whole number", 1),
-    "stop": Accepted("__iter__", 'a text or a list of texts, such as stop=["END"]', required=True),
+    "stop": Accepted(
+        str | list | tuple, 'a text or a list of texts, such as stop=["END"]', required=True
+    ),
     "reasoning": Accepted(str | int, "'low', 'medium', 'high' or a number of tokens"),
     "model": Accepted(str, "a text such as 'openai:gpt-5-mini'"),
     "provider_options": Accepted(Mapping, 'a mapping, such as provider_options={"seed": 7}'),

@@ -4,7 +4,7 @@ They repeat `ToolLoopOptions`, and a test compares them. Used by the loop and by
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
 from stage0_gateway import Reasoning
@@ -24,7 +24,7 @@ class AskKeywords(TypedDict, total=False):
     max_parse_retries: int
     temperature: float | None
     max_tokens: int | None
-    stop: str | Iterable[str]
+    stop: str | Sequence[str]
     reasoning: Reasoning | None
     provider_options: Mapping[str, Any] | None
     tool_choice: str | None

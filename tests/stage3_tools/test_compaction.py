@@ -10,6 +10,8 @@ from stage0_gateway import (
     ChatResponse,
     Gateway,
     Message,
+    Price,
+    PriceTable,
     ScriptedModel,
     ToolCall,
     ToolSpec,
@@ -53,7 +55,8 @@ class Talk:
     def __init__(self, *replies, summary="They met.", store=None):
         self.summary, self.summaries, self.reported = summary, 0, []
         self.model = ScriptedModel(replies)
-        gateway = Gateway("openai:m", transport=self.model, max_retries=0)
+        prices = PriceTable({"openai:m": Price(0, 0)})
+        gateway = Gateway("openai:m", transport=self.model, max_retries=0, prices=prices)
         self.engine = ContextEngine(
             store=store,
             window=KeepSystemAndRecent(max_messages=10),
@@ -193,6 +196,14 @@ async def test_if_a_summary_reaches_a_limit_the_request_is_not_sent(limits, reas
     assert runner.result.status == "limit"
 
 
+async def test_a_summary_of_unknown_cost_ends_a_run_with_a_limit_of_the_cost():
+    talk = Talk("Hello.", summary=replace(COSTLY, cost=None))
+    await talk.begin()
+    result = await run_tool_loop(talk.deps, "s", "Who am I?", limits=RunLimits(cost=0.5))
+    assert (result.status, talk.model.requests) == ("limit", [])
+    assert "cannot be applied, because the cost of a reply" in result.status_reason
+
+
 async def test_a_run_file_contains_the_summaries_of_each_request_and_replays(tmp_path):
     file = tmp_path / "run.jsonl"
     talk = Talk(calls(1), calls(2), summary=COSTLY)
@@ -279,7 +290,7 @@ async def test_the_offline_model_does_not_take_a_summary_for_the_question():
     tools = [ToolSpec("rm", "Call this to remove a file.")]
     async with Gateway("offline:teacher") as gateway:
         reply = await gateway.chat(
-            [Message.user("Hello."), *await transcript.for_request()], tools=tools
+            [Message.user("Please go on."), *await transcript.for_request()], tools=tools
         )
     assert reply.tool_calls == ()
-    assert 'You said: "Hello."' in reply.content or "fits this question" in reply.content
+    assert 'You said: "Please go on."' in reply.content or "fits this question" in reply.content
