@@ -7,19 +7,21 @@ that a learner has to write; all other functions are the learner's choice.
 """
 
 import ast
+import importlib
 import re
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
-
-import httpx
+from typing import TYPE_CHECKING, Any
 
 from tests.conformance.case import shortened
 from tests.conformance.starters import FINISHED, STARTERS, Function, names_of
 from tests.conformance.subject import Operation, Subject, load_module, syntax_tree
 from tests.conformance.surroundings import Failure
+
+if TYPE_CHECKING:
+    import httpx
 
 FILES = {
     "stage0": "gateway.py",
@@ -40,6 +42,19 @@ def load_course_file(path: Path, stage: str) -> Subject:
     finished = load_module(FINISHED / FILES[stage], f"course_finished_{stage}")
     unwritten = build_in(module, path, finished, STARTERS / FILES[stage])
     return Subject(path.name, OPERATIONS[stage](module), unwritten)
+
+
+def replace_finished(stage: str, path: Path) -> None:
+    """Let the files that are loaded from now on import this file instead of the finished one.
+
+    Raises:
+        SubjectError: The file cannot be imported.
+    """
+    package, name = importlib.import_module("examples.from_scratch"), Path(FILES[stage]).stem
+    finished = load_module(FINISHED / FILES[stage], f"course_finished_{stage}")
+    module = load_module(path, f"{package.__name__}.{name}")
+    build_in(module, path, finished, STARTERS / FILES[stage])
+    setattr(package, name, module)
 
 
 # ---- steps and unwritten functions
@@ -117,7 +132,9 @@ def build_in(
 def gateway(module: ModuleType) -> Mapping[str, Operation]:
     """The operations of a `gateway.py`."""
 
-    def client(url: str) -> httpx.AsyncClient:
+    def client(url: str) -> "httpx.AsyncClient":
+        import httpx  # here, because the command needs the names of the operations only
+
         return httpx.AsyncClient(base_url=url, timeout=5, verify=False, trust_env=False)
 
     def encode(model: str, messages: Any, tools: Any = ()) -> Any:
@@ -222,11 +239,21 @@ def context(module: ModuleType) -> Mapping[str, Operation]:
     }
 
 
-def output(module: ModuleType) -> Mapping[str, Operation]:
-    """The operations of an `output.py`."""
+def reply_type(module: ModuleType) -> Any:
+    """The `Reply` that a file imports: that of the learner's own gateway, or the finished one."""
+    if hasattr(module, "Reply"):
+        return module.Reply
     from examples.from_scratch.gateway import Reply
 
-    def read(text: str, schema: Any = True) -> Any:
+    return Reply
+
+
+def output(module: ModuleType) -> Mapping[str, Operation]:
+    """The operations of an `output.py`."""
+    Reply = reply_type(module)  # noqa: N806
+
+    def read(text: str, schema: Any = None) -> Any:
+        schema = {} if schema is None else schema
         return fields("the result of read", module.read(text, schema), "value", "repairs", "issues")
 
     def unwrap(text: str) -> Any:
@@ -265,7 +292,9 @@ def partial_run(run: Any, name: str) -> Operation:
 def tools(module: ModuleType) -> Mapping[str, Operation]:
     """The operations of a `tools.py`."""
     from examples.from_scratch import context as finished
-    from examples.from_scratch.gateway import Reply
+
+    Reply = reply_type(module)  # noqa: N806
+    History = getattr(getattr(module, "context", None), "History", finished.History)  # noqa: N806
 
     def registry_of(tools: Any, run: Any) -> Any:
         return module.registry(
@@ -300,7 +329,7 @@ def tools(module: ModuleType) -> Mapping[str, Operation]:
         async def asked(messages: Any, tools: Any) -> Any:
             return Reply(**await ask(messages, tools))
 
-        conversation = finished.History()
+        conversation = History()
         conversation.messages = list(history)
         by_name = registry_of(tools, run)
         try:

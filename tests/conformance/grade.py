@@ -3,34 +3,52 @@
 Each case runs alone, with a time limit, in its own event loop.
 """
 
-import _thread
 import asyncio
-import contextlib
-import signal
-import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from tests.conformance.case import Case
-from tests.conformance.surroundings import EndlessRun, prepared
+from tests.conformance.subject import place_of
+from tests.conformance.surroundings import PARTS, prepared
 
 SECONDS = 2.0
 """The time limit of one case."""
 
-GRACE = 0.5
-"""The further seconds until code that does not await is interrupted."""
-
 
 class Graded(Protocol):
-    """A `Subject` or a `Program`."""
+    """A `Subject`, a `Program` or a `PythonFile`.
+
+    Attributes:
+        name: The name for people.
+        unwritten: The functions that the learner has not written yet, by step; after the start.
+        prepared_parts: What the suite prepares of an input. The subject prepares the rest.
+        needs_time_limit: Whether the suite stops an operation; otherwise the subject does.
+        defect: A defect that no case shows; after `finish`.
+    """
 
     name: str
     unwritten: dict[int, list[str]]
+    prepared_parts: Set[str]
+    needs_time_limit: bool
+    defect: str
+
+    async def start(self) -> None:
+        """Load the subject.
+
+        Raises:
+            SubjectError: The subject cannot be loaded.
+        """
 
     async def perform(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Call an operation, and return its outcome."""
+
+    async def finish(self) -> None:
+        """End after the last case."""
+
+    async def stop(self) -> None:
+        """End at once."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +61,16 @@ class Verdict:
             "unwritten" (the function of this step is not written yet).
         failures: Why the case failed: the mismatches, or one sentence.
         outcome: The outcome of the subject, and of its surroundings.
+        printed: The beginning of what the subject printed.
+        has_stopped: Whether the program of the subject ended, or was ended without a time limit.
     """
 
     case: Case
     status: Literal["passed", "failed", "unsupported", "unwritten"]
     failures: Sequence[object]
     outcome: dict[str, Any]
+    printed: str = ""
+    has_stopped: bool = False
 
     @property
     def is_endless(self) -> bool:
@@ -67,81 +89,55 @@ def grade(subject: Graded, cases: Iterable[Case], seconds: float = SECONDS) -> l
 
 
 def verdicts(subject: Graded, cases: Iterable[Case], seconds: float = SECONDS) -> Iterator[Verdict]:
-    """Yield the verdict of each case as soon as it is known."""
+    """Yield the verdict of each case as soon as it is known.
+
+    Raises:
+        SubjectError: The subject cannot be loaded.
+    """
     with asyncio.Runner() as runner:
         try:
+            runner.run(subject.start())
             for case in cases:
-                yield verdict(subject, case, runner.get_loop(), seconds)
+                yield runner.run(verdict(subject, case, seconds))
+            runner.run(subject.finish())
         finally:
-            if stop := getattr(subject, "stop", None):
-                runner.run(stop())
+            runner.run(subject.stop())
 
 
-def verdict(
-    subject: Graded, case: Case, loop: asyncio.AbstractEventLoop, seconds: float
-) -> Verdict:
+async def verdict(subject: Graded, case: Case, seconds: float) -> Verdict:
     """Run one case."""
     if isinstance(case.step, int) and case.step in subject.unwritten:
         names = ", ".join(subject.unwritten[case.step])
         return Verdict(case, "unwritten", [f"not written yet: {names}"], {})
-    try:
-        with time_limit(seconds):
-            outcome = loop.run_until_complete(outcome_of(subject, case, seconds))
-    except EndlessRun as error:
-        outcome = {"crash": f"It does not stop: {error}."}
+    start = time.perf_counter()
+    parts = PARTS - {"tools"} if case.stage == "stage0" else PARTS
+    outcome = await outcome_of(subject, case.operation, case.input, parts, seconds)
+    outcome["seconds"] = time.perf_counter() - start
+    process = outcome.pop("printed", ""), outcome.pop("stopped", False)
     failures = case.failures(outcome)
     reported = outcome.get("error")
     if failures and isinstance(reported, dict) and reported.get("kind") == "unsupported":
-        return Verdict(case, "unsupported", [reported.get("message", "")], outcome)
-    return Verdict(case, "failed" if failures else "passed", failures, outcome)
+        return Verdict(case, "unsupported", [reported.get("message", "")], outcome, *process)
+    return Verdict(case, "failed" if failures else "passed", failures, outcome, *process)
 
 
-async def outcome_of(subject: Graded, case: Case, seconds: float) -> dict[str, Any]:
-    """Return what the subject does with the input of a case."""
-    start = time.perf_counter()
-    with_tools = case.stage != "stage0"
-    async with prepared(case.input, with_tools=with_tools) as (arguments, seen):
+async def outcome_of(
+    subject: Graded, operation: str, fields: dict[str, Any], parts: Set[str], seconds: float
+) -> dict[str, Any]:
+    """Return what the subject does with the input of a case.
+
+    Args:
+        subject: The subject.
+        operation: The operation.
+        fields: The input.
+        parts: The fields of the input that prepare its surroundings.
+        seconds: The time limit of the subject.
+    """
+    async with prepared(fields, parts & subject.prepared_parts) as (arguments, seen):
         try:
-            async with asyncio.timeout(seconds):
-                outcome = await subject.perform(case.operation, arguments)
-        except TimeoutError:
-            outcome = {"crash": f"It does not stop: no outcome within {seconds:g} seconds."}
-    return {**outcome, **seen, "seconds": time.perf_counter() - start}
-
-
-@contextlib.contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Raise EndlessRun in code that does not await, a moment after the time limit."""
-
-    def stop(*_: object) -> None:
-        raise EndlessRun(f"no outcome within {seconds:g} seconds")
-
-    has_timer = hasattr(signal, "setitimer")  # Windows has none
-    number = signal.SIGALRM if has_timer else signal.SIGTERM
-    before = signal.signal(number, stop)
-    try:
-        with alarm(seconds + GRACE) if has_timer else interruption(seconds + GRACE, number):
-            yield
-    finally:
-        signal.signal(number, before)
-
-
-@contextlib.contextmanager
-def alarm(seconds: float) -> Iterator[None]:
-    """Send SIGALRM after some seconds. It also interrupts a call that waits."""
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-@contextlib.contextmanager
-def interruption(seconds: float, number: int) -> Iterator[None]:
-    """Simulate a signal after some seconds, where the system has no timer."""
-    timer = threading.Timer(seconds, _thread.interrupt_main, [number])
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+            async with asyncio.timeout(seconds if subject.needs_time_limit else None):
+                outcome = await subject.perform(operation, arguments)
+        except TimeoutError as error:
+            place = place_of(error.__cause__ or error)
+            outcome = {"crash": f"It does not stop: no outcome within {seconds:g} seconds{place}."}
+    return {**outcome, **seen}

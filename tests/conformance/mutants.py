@@ -8,7 +8,6 @@ cannot be imported, or if it does not end. `survivors.json` explains why the oth
 import argparse
 import ast
 import difflib
-import importlib
 import json
 import multiprocessing
 import multiprocessing.connection
@@ -25,10 +24,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))  # the files of this checkout
 
 from tests.conformance.case import STAGES, load_cases
-from tests.conformance.course import FILES, load_course_file
+from tests.conformance.course import FILES, load_course_file, replace_finished
 from tests.conformance.grade import verdicts
 from tests.conformance.starters import FINISHED
-from tests.conformance.subject import SubjectError, load_module
+from tests.conformance.subject import SubjectError
 
 SURVIVORS = Path(__file__).parent / "survivors.json"
 LIMIT = 30.0
@@ -197,10 +196,7 @@ def result_of(stage: str, path: Path) -> str:
     try:
         if fails(stage, path):
             return "caught by its stage"
-        name = f"examples.from_scratch.{path.stem}"
-        load_module(path, name)  # the other files of the course import it from now on
-        package = importlib.import_module("examples.from_scratch")
-        setattr(package, path.stem, sys.modules[name])
+        replace_finished(stage, path)
         for other in USED_BY[stage]:
             if fails(other, FINISHED / FILES[other]):
                 return "caught by a later stage"

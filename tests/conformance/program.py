@@ -11,31 +11,44 @@ and a `message`.
 """
 
 import asyncio
-import contextlib
 import inspect
 import json
 import os
 import shlex
+from collections.abc import Sequence, Set
 from typing import Any
 
-from tests.conformance.subject import error_outcome
-from tests.conformance.surroundings import EndlessRun
-
-LONGEST_LINE = 10_000_000
+from tests.conformance.connection import LONGEST_LINE, MOST_PRINTED, Connection
+from tests.conformance.subject import SubjectError, error_outcome
+from tests.conformance.surroundings import PARTS, EndlessRun
 
 
 class MalformedMessage(Exception):
-    """The program wrote something else than a message of the protocol."""
+    """The program wrote something else than a message of the protocol, or nothing."""
 
 
 class Program:
     """A program that answers operations. It is a subject, like `Subject`."""
 
-    def __init__(self, command: str) -> None:
-        self.name = command
+    noun = "The program"
+    prepared_parts: Set[str] = PARTS
+    needs_time_limit = True
+
+    def __init__(self, name: str, command: Sequence[str] = ()) -> None:
+        self.name = name
         self.unwritten: dict[int, list[str]] = {}
-        self._process: asyncio.subprocess.Process | None = None
-        self._id = 0
+        self.defect = ""
+        self._command = command or words(name)
+        self._connection: Connection | None = None
+        self._id: int | str = 0
+
+    async def start(self) -> None:
+        """Start the program.
+
+        Raises:
+            SubjectError: The program cannot be started.
+        """
+        await self._started()
 
     async def perform(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Send an operation, answer the calls of the program, and return the outcome."""
@@ -43,13 +56,13 @@ class Program:
             name: arguments.pop(name) for name in ("ask", "run") if name in arguments
         }
         try:
-            process = await self._started()
-            self._id += 1
-            await self._send(process, {"operation": operation, "input": arguments})
+            connection = await self._started()
+            self._id = self._next_id()
+            self._send(connection, {"operation": operation, "input": arguments})
             while True:
-                message = await self._receive(process)
+                message = await self._receive(connection)
                 if "call" in message:
-                    await self._send(process, await answered(callbacks, message))
+                    self._send(connection, await answered(callbacks, message))
                 elif "error" in message:
                     return {"error": message["error"]}
                 else:
@@ -60,40 +73,55 @@ class Program:
             return {"crash": f"It does not stop: {error}."}
         except MalformedMessage as error:
             await self.stop()
-            return {"crash": str(error)}
+            return {"crash": str(error), "stopped": True}
+        except asyncio.CancelledError:  # the time limit; a late answer must not meet the next case
+            await self.stop()
+            raise
 
     async def stop(self) -> None:
         """End the program; the next operation starts it again."""
-        if self._process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
-            await self._process.wait()
-            self._process = None
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.kill()
 
-    async def _started(self) -> asyncio.subprocess.Process:
-        if self._process is None:
-            self._process = await asyncio.create_subprocess_exec(
-                *words(self.name),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                limit=LONGEST_LINE,
-            )
-        return self._process
+    async def finish(self) -> None:
+        """Do nothing: a program may wait for further operations."""
 
-    async def _send(self, process: asyncio.subprocess.Process, fields: dict[str, Any]) -> None:
-        assert process.stdin is not None
-        process.stdin.write(json.dumps({"id": self._id, **fields}).encode() + b"\n")
-        with contextlib.suppress(ConnectionError):  # it has ended; reading reports its status
-            await process.stdin.drain()
+    def _next_id(self) -> int | str:
+        assert isinstance(self._id, int)
+        return self._id + 1
 
-    async def _receive(self, process: asyncio.subprocess.Process) -> dict[str, Any]:
-        assert process.stdout is not None
-        line = await process.stdout.readline()
+    async def _started(self) -> Connection:
+        if self._connection is None:
+            try:
+                self._connection = await Connection.to(self._command, keeps_output=False)
+            except OSError as error:
+                raise SubjectError(f"{self.name} cannot be started: {error}") from error
+        return self._connection
+
+    def _send(self, connection: Connection, fields: dict[str, Any]) -> None:
+        connection.send(json.dumps({"id": self._id, **fields}).encode())
+
+    async def _receive(self, connection: Connection) -> dict[str, Any]:
+        return checked(await self._line(connection), self._id, self.noun)
+
+    async def _line(self, connection: Connection) -> bytes:
+        try:
+            line = await connection.receive()
+        except ValueError as error:
+            limit = f"{LONGEST_LINE:,} bytes"
+            raise MalformedMessage(f"{self.noun} wrote a line of more than {limit}.") from error
         if not line:
-            raise MalformedMessage(
-                f"The program ended with status {await process.wait()} before it answered."
-            )
-        return checked(line, self._id)
+            raise MalformedMessage(await self._reason_of_end(connection))
+        return line
+
+    async def _reason_of_end(self, connection: Connection) -> str:
+        if connection.has_printed_too_much:
+            return f"{self.noun} printed more than {MOST_PRINTED:,} bytes before it answered, and was stopped."
+        status = await connection.status()
+        if status is None:
+            return f"{self.noun} closed its connection before it answered."
+        return f"{self.noun} ended with status {status} before it answered."
 
 
 def words(command: str) -> list[str]:
@@ -103,8 +131,8 @@ def words(command: str) -> list[str]:
     return shlex.split(command)
 
 
-def checked(line: bytes, id: int) -> dict[str, Any]:
-    """Return the message in a line of the program.
+def checked(line: bytes, id: int | str, noun: str) -> dict[str, Any]:
+    """Return the message in a line of the program, which the noun names.
 
     Raises:
         MalformedMessage: The line is not a message of the protocol; the text states the reason.
@@ -112,12 +140,12 @@ def checked(line: bytes, id: int) -> dict[str, Any]:
     shown = line[:200].decode("utf-8", "replace").rstrip()
     try:
         message = json.loads(line)
-    except ValueError as error:
-        raise MalformedMessage(f"The program wrote a line that is not JSON: {shown}") from error
+    except (ValueError, RecursionError) as error:
+        raise MalformedMessage(f"{noun} wrote a line that is not JSON: {shown}") from error
     if not isinstance(message, dict):
-        raise MalformedMessage(f"The program wrote JSON that is not an object: {shown}")
+        raise MalformedMessage(f"{noun} wrote JSON that is not an object: {shown}")
     if message.get("id") != id:
-        raise MalformedMessage(f"The program answered with another id than {id}: {shown}")
+        raise MalformedMessage(f"{noun} answered with another id than {id}: {shown}")
     if sum(name in message for name in ("value", "error", "call")) != 1:
         raise MalformedMessage(f"A message needs one of value, error and call: {shown}")
     reported = message.get("error", {"kind": ""})

@@ -11,18 +11,19 @@ an expected error by raising an exception with an attribute `kind`; any other ex
 """
 
 import ast
+import asyncio
 import inspect
-import json
 import sys
 import sysconfig
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
+from json import dumps, loads  # by name, because a file may replace the functions of json
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tests.conformance.surroundings import EndlessRun, Failure
+from tests.conformance.surroundings import PARTS, EndlessRun, Failure
 
 Operation = Callable[..., Any]
 
@@ -40,6 +41,18 @@ class Subject:
     name: str
     operations: Mapping[str, Operation]
     unwritten: dict[int, list[str]] = field(default_factory=dict)
+    prepared_parts: Set[str] = PARTS
+    needs_time_limit: bool = True
+    defect: str = ""
+
+    async def start(self) -> None:
+        """Do nothing: the functions are loaded."""
+
+    async def finish(self) -> None:
+        """Do nothing."""
+
+    async def stop(self) -> None:
+        """Do nothing."""
 
     async def perform(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Call an operation, and return its outcome as a JSON object.
@@ -52,10 +65,12 @@ class Subject:
             value = self._supported(operation, arguments)(**arguments)
             if inspect.isawaitable(value):
                 value = await value
-            value = json.loads(json.dumps(value))
+            value = json_value(operation, value)
+        except (asyncio.CancelledError, KeyboardInterrupt):
+            raise
         except EndlessRun as error:
             return {"crash": f"It does not stop: {error}."}
-        except Exception as error:
+        except BaseException as error:
             return error_outcome(error)
         return value if isinstance(value, dict) else {"value": value}
 
@@ -72,12 +87,45 @@ class Subject:
         return function
 
 
-def error_outcome(error: Exception) -> dict[str, Any]:
+def json_value(operation: str, value: Any) -> Any:
+    """Return a copy of the value of an operation.
+
+    Raises:
+        TypeError: A part of it is not a JSON value, such as a generator.
+    """
+    for place, part in parts_of_value(value):
+        if not isinstance(part, str | int | float | dict | list | tuple | None):
+            kind = type(part).__name__
+            raise TypeError(
+                f"{operation}: the value{place and ' at ' + place} is a {kind}, which is not a JSON"
+                " value. Return a list, a dictionary, a text, a number, a Boolean or None."
+            )
+    return loads(dumps(value))
+
+
+def parts_of_value(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield a value and the first two levels of its parts, each with its JSON pointer."""
+    yield place, value
+    if place.count("/") < 2 and isinstance(value, dict | list | tuple):
+        named = value.items() if isinstance(value, dict) else enumerate(value)
+        for name, part in named:
+            yield from parts_of_value(part, f"{place}/{name}")
+
+
+def error_outcome(error: BaseException) -> dict[str, Any]:
     """The outcome of an operation that raised an error."""
     kind = getattr(error, "kind", None)
-    if isinstance(kind, str):
+    if isinstance(kind, str) and isinstance(error, Exception):
         return {"error": {"kind": kind, "message": str(error)}}
-    return {"crash": f"{type(error).__name__}: {str(error)[:300]}{place_of(error)}"}
+    return {"crash": described_error(error)}
+
+
+def described_error(error: BaseException) -> str:
+    """An error in words: its type, its text, and its last line in the file of the subject."""
+    text = f"{type(error).__name__}: {str(error)[:300]}".removesuffix(": ")
+    if isinstance(error, SystemExit):
+        text = f"It ends the program: sys.exit({error.code!r})"
+    return text + place_of(error)
 
 
 class SubjectError(Exception):
@@ -113,11 +161,8 @@ def load_module(path: Path, name: str = "") -> ModuleType:
         exec(compile(path.read_bytes(), path, "exec"), vars(module))
     except SyntaxError as error:
         raise SubjectError(f"{path.name}, line {error.lineno}: {error.msg}") from error
-    except Exception as error:
-        place = place_of(error)
-        raise SubjectError(
-            f"{path.name} cannot be imported: {type(error).__name__}: {error}{place}"
-        ) from error
+    except BaseException as error:
+        raise SubjectError(f"{path.name} cannot be imported: {described_error(error)}") from error
     return module
 
 
@@ -129,4 +174,13 @@ def place_of(error: BaseException) -> str:
         for frame in traceback.extract_tb(error.__traceback__)
         if Path(frame.filename).is_file() and not frame.filename.startswith(tuple(others))
     ]
-    return f" ({Path(lines[-1].filename).name}, line {lines[-1].lineno})" if lines else ""
+    if not lines:
+        return ""
+    last = lines[-1]
+    return f" ({described_place(Path(last.filename), last.lineno or 0, last.name)})"
+
+
+def described_place(path: Path, line: int, function: str) -> str:
+    """A line of a file, with its function."""
+    inside = "" if function.startswith("<") else f", in {function}"
+    return f"{path.name}, line {line}{inside}"

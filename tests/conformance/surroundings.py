@@ -18,9 +18,12 @@ import json
 import tempfile
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Set
 from pathlib import Path
 from typing import Any
+
+PARTS = frozenset({"replies", "tools", "server", "file"})
+"""The fields of an input that prepare something."""
 
 MOST_REQUESTS = 60
 """More requests of one case are a run without end."""
@@ -39,7 +42,10 @@ class Failure(Exception):
 
 
 class EndlessRun(BaseException):
-    """The subject does not stop. Not an Exception, so that a subject cannot suppress it."""
+    """The subject does not stop. `except Exception` does not catch it, because it is none.
+
+    A bare `except` does; then the time limit of the case ends the run.
+    """
 
 
 class Model:
@@ -179,11 +185,10 @@ class Server:
             )
             body = await reader.readexactly(int(headers.get("content-length", 0)))
             method, path, _ = head.split(" ", 2)
-            request = {"method": method, "path": path, "body": json.loads(body or b"null")}
-            self.requests.append(request)
+            self.requests.append({"method": method, "path": path, "body": json_or_text(body)})
             await self._answer(writer)
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass  # the client has closed the connection
+        except (ConnectionError, EOFError, ValueError, asyncio.LimitOverrunError):
+            pass  # the client has closed the connection, or does not speak HTTP
         finally:
             writer.close()
 
@@ -208,6 +213,14 @@ class Server:
             writer.write(part)
             await writer.drain()
             await asyncio.sleep(0.002 if "chunks" in answer else 0)  # the parts arrive separately
+
+
+def json_or_text(body: bytes) -> Any:
+    """Return the value of the body of a request; a body that is not JSON remains a text."""
+    try:
+        return json.loads(body or b"null")
+    except ValueError:
+        return body.decode("utf-8", "replace")
 
 
 def parts_of(answer: dict[str, Any]) -> list[bytes]:
@@ -240,13 +253,13 @@ def expanded(value: Any) -> Any:
 
 @contextlib.asynccontextmanager
 async def prepared(
-    fields: dict[str, Any], *, with_tools: bool = True
+    fields: dict[str, Any], parts: Set[str] = PARTS
 ) -> AsyncIterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Prepare the surroundings of a case.
 
     Args:
         fields: The input of the case.
-        with_tools: Whether the tools in the input can be called.
+        parts: The fields that prepare something; other fields are passed on unchanged.
 
     Yields:
         The arguments of the subject, and what the surroundings add to the outcome afterwards.
@@ -254,20 +267,20 @@ async def prepared(
     arguments = expanded(fields)  # a copy, because a subject may change its arguments
     seen: dict[str, Any] = {}
     async with contextlib.AsyncExitStack() as stack:
-        if "replies" in fields:
+        if "replies" in parts & fields.keys():
             model = Model(arguments.pop("replies"), arguments.pop("repeat", False))
             arguments["ask"], seen["requests"] = model.ask, model.requests
-        if "tools" in fields and with_tools:
+        if "tools" in parts & fields.keys():
             tools = Tools(arguments["tools"])
             for tool in arguments["tools"]:
                 tool.pop("behavior", None)
             arguments["run"], seen["ran"] = tools.run, tools.ran
             stack.callback(lambda: seen.update(together=tools.together))
-        if "server" in fields:
+        if "server" in parts & fields.keys():
             server = Server(arguments.pop("server"))
             arguments["url"] = await stack.enter_async_context(server.running())
             seen["requests"] = server.requests
-        if "file" in fields:
+        if "file" in parts & fields.keys():
             folder = stack.enter_context(tempfile.TemporaryDirectory())
             path = Path(folder) / "conversation.jsonl"
             text = arguments.pop("file")

@@ -53,7 +53,7 @@ async def test_the_method_the_path_and_the_body_of_a_request_are_recorded():
 
 async def test_the_tools_of_a_gateway_are_descriptions():
     tool = {"name": "f", "description": "", "parameters": {}}
-    async with prepared({"tools": [tool]}, with_tools=False) as (arguments, seen):
+    async with prepared({"tools": [tool]}, set()) as (arguments, seen):
         assert (arguments, seen) == ({"tools": [tool]}, {})
 
 
