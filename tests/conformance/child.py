@@ -134,7 +134,7 @@ def flush(streams: tuple[TextIO, TextIO]) -> bool:
     return (sys.stdout, sys.stderr) == streams
 
 
-def load(path: str, stage: str | None, others: dict[str, str]) -> Subject:
+def load(path: str, stage: str, has_operations: bool, others: dict[str, str]) -> Subject:
     """Import a file, and the learner's files that it uses.
 
     Raises:
@@ -145,7 +145,7 @@ def load(path: str, stage: str | None, others: dict[str, str]) -> Subject:
     sys.path.insert(0, str(Path(path).parent))
     for name, other in others.items():
         replace_finished(name, Path(other))
-    if stage is not None:
+    if not has_operations:
         return load_course_file(Path(path), stage)
     module = load_module(Path(path))
     return Subject(Path(path).name, operations_of(module))

@@ -192,7 +192,7 @@ def until_stopped(subject: Graded, cases: Sequence[Case]) -> tuple[list[Verdict]
 
 def answered_question(files: Mapping[str, Path]) -> int:
     """Run the demo with the learner's files of all stages, and print what it prints."""
-    demo = PythonFile(FINISHED / "demo.py", None, files, SECONDS_OF_DEMO)
+    demo = PythonFile(FINISHED / "demo.py", "demo", files, True, SECONDS_OF_DEMO)
 
     async def run() -> dict[str, object]:
         try:
@@ -251,7 +251,7 @@ def load(options: Options) -> Iterator[tuple[str, Graded]]:
         raise SubjectError(f"Each file needs another stage. These are: {', '.join(stages)}.")
     for stage, path in files.items():
         others = {other: files[other] for other in STAGES if other in files and other < stage}
-        yield stage, PythonFile(path, None if has_operations(path) else stage, others)
+        yield stage, PythonFile(path, stage, others, has_operations(path))
 
 
 def has_operations(path: Path) -> bool:
@@ -263,7 +263,7 @@ def stage_of(path: Path) -> str:
     """Return the stage of a file, from the names of its functions or operations."""
     if not has_operations(path):
         return stage_of_functions(path)
-    file = PythonFile(path, None)
+    file = PythonFile(path, "", has_operations=True)
 
     async def operations() -> set[str]:
         try:

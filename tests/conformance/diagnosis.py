@@ -30,6 +30,9 @@ MOST = 3
 INCLUDED = 0.75
 """A mistake is named if the file has such a part of its failures."""
 
+CERTAIN = 3
+"""With fewer explained failures than these, the diagnosis is a guess."""
+
 EXPLAINED = 1 / 3
 """A mistake is named if it explains such a part of the failures that are left."""
 
@@ -160,7 +163,8 @@ def match_of(
     """Compare the failures of a file with those of a mistake."""
     expected = {each for each in mistake.failed if each[0] in graded}
     explained = expected & unexplained
-    if not explained:
+    has_own_case = any(id == mistake.caught_by for id, _ in expected & failed)
+    if not explained or not has_own_case:
         return Match(mistake, 0.0, 0.0, explained)
     others = OTHER_FAILURES * len(unexplained - expected)
     similarity = len(explained) / (len(expected) + others)
@@ -182,6 +186,8 @@ def sentences(verdicts: Sequence[Verdict], mistakes: Sequence[Mistake]) -> list[
         subject = "These failures" if number == total else f"{number} of the {total} failures"
         if total == 1:
             subject, verb = "This failure", "matches"
+        if number < CERTAIN:
+            verb = f"perhaps {verb}"
         found.append(
             f"{subject} {verb} a file that {does} (mistake `{mistake.name}`, case"
             f" {mistake.caught_by})."

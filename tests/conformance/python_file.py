@@ -8,7 +8,7 @@ import asyncio
 import re
 import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -36,31 +36,34 @@ class PythonFile(Program):
     """
 
     noun = "Your file"
-    prepared_parts = frozenset({"server", "file"})
+    prepared_parts: Set[str] = frozenset({"server", "file"})
     needs_time_limit = False
 
     def __init__(
         self,
         path: Path,
-        stage: str | None,
+        stage: str,
         others: Mapping[str, Path] | None = None,
+        has_operations: bool = False,
         seconds: float = SECONDS,
     ) -> None:
         """Describe a file; `start` imports it.
 
         Args:
             path: The file.
-            stage: The stage of a file of the course; None for a file with OPERATIONS.
+            stage: The stage, or "demo".
             others: The learner's files of other stages, which replace the finished ones.
+            has_operations: Whether it has OPERATIONS, and is not a file of the course.
             seconds: The time limit of an operation.
         """
         super().__init__(path.name, [sys.executable, str(CHILD)])
-        self.has_operations = stage is None
+        self.has_operations = has_operations
         self.operations: list[str] = []
         self._path = path.absolute()
         self._load = {
             "path": str(self._path),
             "stage": stage,
+            "has_operations": has_operations,
             "others": {name: str(other.absolute()) for name, other in (others or {}).items()},
         }
         self._seconds = seconds

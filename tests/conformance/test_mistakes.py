@@ -241,9 +241,18 @@ def sentence(*failed):
 def test_a_sentence_states_how_many_failures_a_mistake_explains():
     known = ("G-001", "/a"), ("G-002", "/b")
     rest = "a file that forgets x (mistake `forgets`, case G-001)."
-    assert sentence(*known) == f"These failures match {rest}"
-    assert sentence(*known, ("G-003", "/c")) == f"2 of the 3 failures match {rest}"
+    assert sentence(*known) == f"These failures perhaps match {rest}"
+    assert sentence(*known, ("G-003", "/c")) == f"2 of the 3 failures perhaps match {rest}"
     assert sentence(*known, *((f"G-00{number}", "/c") for number in range(3, 8))) == ""
+
+
+def test_a_mistake_is_not_named_if_its_own_case_passes():
+    failed = {(f"G-00{number}", "/a") for number in range(1, 6)}
+    mistake = Mistake("forgets", "Forgets x.", "G-001", "a/b#1", failed)
+    without_own = verdicts_with("stage0", failed - {("G-001", "/a")})
+    assert sentences(without_own, [mistake]) == []
+    text = "These failures match a file that forgets x (mistake `forgets`, case G-001)."
+    assert sentences(verdicts_with("stage0", failed), [mistake]) == [text]
 
 
 def test_a_mistake_is_not_named_if_the_file_has_few_of_its_failures():

@@ -1,6 +1,7 @@
 """Files that do not end, that end the program, or that disturb the suite: each has a report."""
 
 import re
+from pathlib import Path
 
 import pytest
 

@@ -20,6 +20,12 @@ FOLDER = Path(__file__).parent / "subjects"
 COMPLETE = sorted((FOLDER / "complete").glob("stage*.py"))
 OTHERS = sorted((FOLDER / "others").glob("stage*_*.py"))
 
+STRICTER = {
+    "stage2": {"O-071"},  # the complete stage reports the repair of a leading comma
+    "stage3": {"L-147", "L-148"},  # it records the repair of arguments, and runs the call
+}
+"""Cases of the course in which the complete stage repairs what a short file refuses."""
+
 SECONDS = 5
 """The limit to grade a stage."""
 
@@ -52,7 +58,7 @@ def is_program(path):
 def test_the_complete_stage_passes_every_must_and_should_within_seconds(path):
     subject = Subject(path.stem, load_module(path).OPERATIONS)
     start = time.process_time()
-    assert failures(subject, required(path.stem)) == {}
+    assert set(failures(subject, required(path.stem))) == STRICTER.get(path.stem, set())
     assert time.process_time() - start < SECONDS
 
 

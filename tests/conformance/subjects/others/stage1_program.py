@@ -77,7 +77,8 @@ def window(messages, max_tokens=0, spare=None):
         start = at
     if starts and start == end:
         raise Problem("too_small", f"{used} tokens are needed, {max_tokens} are available.")
-    return [message for at, message in enumerate(messages) if is_system[at] or at >= start]
+    fixed = [message for at, message in enumerate(messages) if is_system[at]]
+    return fixed + [message for message in messages[start:] if message["role"] != "system"]
 
 
 # ---- repair: `waiting` holds the calls of the last message with calls, in their order
