@@ -35,7 +35,7 @@ check: $(VENV)/.dev ## check format, lint and types, and run the tests: required
 	$(BIN)/mypy --explicit-package-bases tests/conformance --exclude 'conformance/(test_|mistakes/|subjects/|peers/)'
 	@$(MAKE) --no-print-directory test
 
-grade: $(VENV)/.demo ## grade a file of the course: make grade FILE=my_output.py [STEP=2] [HINT=1] [WATCH=1]
+grade: $(VENV)/.demo ## grade files of the course: make grade FILE=my_output.py [STEP=2] [HINT=1] [WATCH=1]
 	@test -n "$(FILE)" || { echo "Name a file, such as: make grade FILE=my_output.py"; exit 2; }
 	@$(BIN)/python tests/conformance $(STAGE) "$(FILE)" $(if $(STEP),--step $(STEP)) $(if $(HINT),--hint) $(if $(WATCH),--watch) $(if $(ALL),--all)
 

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from stage0_gateway import Gateway, ScriptedModel
+from stage0_gateway import ChatResponse, Gateway, Message, ScriptedModel
 from stage2_output import ParseResult, feedback
 
 PERSON = {
@@ -62,7 +62,8 @@ async def ask_with_hints(
 
     Send the question as one user message. After the n-th invalid reply, append two messages: the
     reply as an assistant message, and a user message with the feedback, a line break, and the n-th
-    hint. When all hints are used, send no further request. A truncated reply is invalid.
+    hint. When all hints are used, send no further request. A reply with the finish reason "length"
+    is truncated: `parse_and_validate(…, truncated=True)` makes it invalid.
 
     Args:
         chat: Accepts a list of messages; returns a reply with `content` and `finish_reason`.
@@ -137,6 +138,10 @@ def test_ask_with_hints():
     assert "/age must be integer" in last[2].text
     assert last[2].text.endswith("\n" + hints[0])
     assert last[4].text.endswith("\n" + hints[1])
+
+    cut = ChatResponse(Message.assistant('{"name": "Ada", "age": 3}'), finish_reason="length")
+    result, model = asyncio.run(ask([cut, '{"name": "Ada", "age": 36}']))
+    assert (result.data, result.attempts) == ({"name": "Ada", "age": 36}, 2)
 
     result, model = asyncio.run(ask([bad, bad, bad]))
     assert (result.success, result.attempts, len(model.requests)) == (False, 3, 3)

@@ -142,7 +142,8 @@ def load(path: str, stage: str, has_operations: bool, others: dict[str, str]) ->
     """
     sys.argv = [path]
     sys.path.remove(str(Path(__file__).parent))  # the file is run from its own folder
-    sys.path.insert(0, str(Path(path).parent))
+    for folder in {str(Path(each).parent): None for each in (path, *others.values())}:
+        sys.path.insert(0, folder)
     for name, other in others.items():
         replace_finished(name, Path(other))
     if not has_operations:

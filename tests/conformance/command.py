@@ -31,7 +31,7 @@ MOST_ENDED = 10
 MOST_SECONDS = 120.0
 """The seconds until the command stops; a file needs about one."""
 
-AFTER_THE_COURSE = "docs/learn/build/index.md#after-the-course"
+AFTER_THE_COURSE = "docs/learn/build/index.md#after-the-course-your-four-files-together"
 
 SECONDS_OF_DEMO = 60.0
 """The time limit of the demo: with a key, a real model answers."""
@@ -202,7 +202,11 @@ def answered_question(files: Mapping[str, Path]) -> int:
             await demo.stop()
 
     print("\n\nYour files answer a question (examples/from_scratch/demo.py):\n")
-    outcome = asyncio.run(run())
+    try:
+        outcome = asyncio.run(run())
+    except SubjectError as error:
+        print(error)
+        return 1
     print(outcome.get("printed", ""), end="")
     print(outcome.get("crash", ""))
     return int(outcome.get("value") != 0)

@@ -75,7 +75,6 @@ class PythonFile(Program):
             connection = await self._started()
         except SubjectError as error:  # the file was imported before, so this is its fault
             return {"crash": str(error), "stopped": True}
-        connection.forget_output()
         self._limit = self._seconds
         arguments = {"seconds": self._seconds, "fields": arguments}
         try:
@@ -83,8 +82,9 @@ class PythonFile(Program):
                 outcome = await super().perform(operation, arguments)
         except TimeoutError:
             outcome = {"crash": f"It does not stop: no outcome within {self._seconds:g} seconds."}
-        if connection.printed:
+        if connection.printed:  # since the last operation, or since the import
             outcome["printed"] = connection.printed.decode("utf-8", "replace")
+            connection.forget_output()
         return outcome
 
     async def finish(self) -> None:

@@ -136,6 +136,47 @@ def test_a_program_is_graded(file, capsys):
     assert "ended with status 5" in capsys.readouterr().out
 
 
+# ---- several files
+
+REPLACED = re.compile(r"\| `(my_\w+\.py)`(?:, `(my_\w+\.py)`)? \| `(.+?)` \| (.+) \|")
+
+
+def independent(name, text):
+    """Replace the imports of a file as the page of the course says."""
+    page = (ROOT / "docs" / "learn" / "build" / "index.md").read_text(encoding="utf-8")
+    for first, second, old, new in REPLACED.findall(page):
+        if name in (first, second):
+            assert old in text
+            text = text.replace(old, "\n".join(re.findall(r"`(.+?)`", new)))
+    assert "examples" not in text.partition("# ---- Step 1")[2]
+    return text
+
+
+@pytest.mark.parametrize("change", [lambda name, text: text, independent], ids=["same", "changed"])
+def test_the_four_files_of_a_learner_are_graded_together_and_answer_a_question(
+    change, file, capsys
+):
+    paths = []
+    for stage in STAGES:
+        name = f"my_{FILES[stage]}"
+        text = (FINISHED / FILES[stage]).read_text(encoding="utf-8")
+        text += "\nprint('my own context')\n" * (stage == "stage1")
+        paths.append(file(change(name, text), name))
+
+    assert main([" ".join(paths), "--step", "2"]) == 0
+
+    printed = capsys.readouterr().out
+    assert printed.count("Every MUST case passed.") == 4
+    assert "answer: get_weather says for Shanghai: temp 22" in printed
+    assert "my own context" in printed
+
+
+def test_two_files_of_one_stage_are_refused(file, capsys):
+    paths = [file("def parse(text): ...\n", f"{name}.py") for name in "ab"]
+    assert main(paths) == 2
+    assert "Each file needs another stage." in capsys.readouterr().out
+
+
 # ---- the report
 
 

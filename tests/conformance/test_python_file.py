@@ -63,7 +63,7 @@ def reasons(subject, cases=CASES):
         (FIND + "    return [input()]", "EOFError"),
         (FIND + "    print('x' * 10_000_000)\n    return []", "printed more than 1,000,000 bytes"),
         ("import sys\nsys.stdout.close()\n", "sys.stdout or sys.stderr closed or replaced"),
-        ("import os\n" + FIND + "    os.fork()\n    return []", "returns twice|another id"),
+        ("import os\n" + FIND + "    copy = os.fork()\n    if copy:\n        os.waitpid(copy, 0)\n    return []", "returns twice|another id"),
         ("import os\n" + FIND + "    os.closerange(0, 99)", "before it answered"),
         (FORGED, "Your file wrote|another id|before it answered"),
         ("def describe(issues):\n    return 'x' * 20_000_000", "10,000,000 are allowed"),
