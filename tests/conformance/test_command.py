@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -212,6 +213,50 @@ def test_the_report_contains_input_expected_and_actual_value():
     assert "outcome   {'value': 1}" in printed
     assert "seen in   lib: a/b#1" in printed
     assert re.search(r"complete  stage2_output/result\.py:\d+ \(Issue\)", printed)
+
+
+def test_a_step_that_passed_names_the_next_one():
+    functions = {1: ["find"], 2: ["parse", "strict"]}
+    passed = verdict(status="passed")
+    assert "Next: Step 2: Parse (parse, strict)" in lines(passed, functions=functions, step=1)
+    assert "Next: grade the whole file" in lines(passed, functions=functions, step=2)
+    assert "Next: docs/x.md" in lines(passed, following="docs/x.md")
+
+
+def test_a_bar_is_red_only_if_a_must_case_failed():
+    recommended = lines(verdict(1, status="passed"), verdict(2, level="SHOULD"), color=True)
+    assert "\x1b[33m##########..........\x1b[0m   1 of 2 (1 recommended)" in recommended
+    assert "\x1b[31m....................\x1b[0m   0 of 1" in lines(verdict(), color=True)
+
+
+def test_the_functions_that_an_operation_checks_are_named():
+    assert "\n  read, to check find, unwrap\n" in lines(
+        verdict(), functions={1: ["find", "unwrap"]}
+    )
+    assert "\n  read\n" in lines(verdict(), functions={1: ["read"]})
+
+
+def test_the_answers_of_a_server_are_shown_as_their_lines():
+    failed = verdict()
+    failed.case.input["server"] = [
+        {"events": [{"choices": []}, "[DONE]"]},
+        {"status": 503, "text": "no"},
+    ]
+    shown = lines(failed)
+    assert "server    200\n" in shown
+    assert '\n              data: {"choices": []}\n              data: [DONE]\n' in shown
+    assert "\n              503\n              no\n" in shown
+
+
+def test_the_output_of_the_file_is_shown_apart():
+    printed = replace(verdict(failures=["why"]), printed="a\n" * 12)
+    assert "  Your file printed:\n    | a\n" in lines(printed)
+    assert lines(printed).count("    | a") == 10
+
+
+def test_a_run_without_end_is_shown_before_other_failures_of_its_step():
+    endless = replace(verdict(1, text="longer"), outcome={"crash": "It does not stop: why."})
+    assert "O-001 failed" in lines(endless, verdict(2, text=""))
 
 
 def test_the_hint_is_shown_on_demand():

@@ -87,6 +87,13 @@ async def test_the_built_in_functions_call_the_function_of_the_learner(tmp_path)
     assert outcome["value"] == "mine"
 
 
+async def test_a_schema_is_a_dictionary_also_if_a_case_has_none(tmp_path):
+    text = "def read(text, schema):\n    return Result(schema.get('type'), [], [])\n"
+    text = "from examples.from_scratch.output import Result\n" + text
+    subject = load_course_file(course_file(tmp_path, text), "stage2")
+    assert (await subject.perform("read", {"text": "{}"}))["value"] is None
+
+
 async def test_the_errors_of_the_learner_and_the_built_in_ones_are_the_same(tmp_path):
     text = """
 class ModelError(Exception): ...
