@@ -83,8 +83,8 @@ class Gateway:
         timeout: Seconds for a request and its reply, or `Timeouts`.
         max_retries: The maximum number of retries of a request that may succeed later.
         fallback_models: Models to try in this order after the first one failed.
-        max_concurrency: The maximum number of concurrent requests; further ones wait. None is no
-            limit.
+        max_concurrency: The maximum number of concurrent requests in an event loop; further ones
+            wait. None is no limit.
         max_reply_bytes: The maximum size of a reply; a larger one is a `MalformedResponse`.
         on_event: Called with each `GatewayEvent`: a request log without secrets.
         reasoning: How much the models think before they reply, unless a request sets it: "low",
@@ -343,7 +343,8 @@ class Gateway:
     async def aclose(self) -> None:
         """Close the connections. A later request raises a ConfigurationError.
 
-        Another `async with gateway:` opens the gateway again, such as in a second event loop.
+        Another `async with gateway:` opens the gateway again. The connections of another event loop
+        are closed when that loop ends.
         """
         for client in {self._client, self._offline_client}:
             await client.aclose()

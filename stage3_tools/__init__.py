@@ -17,7 +17,7 @@ Reading order:
     options   the dependencies and the options of a run
     turn      one turn: request, read, act
     loop      turns until a stop policy ends the run; `run_tool_loop`
-    ask       shorter entries to the loop: `ask` and `run_events`
+    ask       shorter entries to the loop: `ask`, `ask_sync` and `run_events`
     __main__  `python -m stage3_tools`: the command `llm-stages`
 
 Rooms:
@@ -41,6 +41,7 @@ from typing import TYPE_CHECKING
 from stage3_tools.abort import Abort as Abort
 from stage3_tools.abort import RunStopped as RunStopped
 from stage3_tools.ask import ask as ask
+from stage3_tools.ask import ask_sync as ask_sync
 from stage3_tools.ask import run_events as run_events
 from stage3_tools.chain.chain import ChainMessages as ChainMessages
 from stage3_tools.chain.chain import ChainStats as ChainStats

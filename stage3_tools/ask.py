@@ -1,9 +1,10 @@
-"""`ask` and `run_events`: shorter entries to the loop.
+"""`ask`, `ask_sync` and `run_events`: shorter entries to the loop.
 
     ask           a question and a list of functions; gateway and session are created
+    ask_sync      `ask` for programs without asyncio
     run_events    `run_tool_loop` as an iterator of its events
 
-Both run the same loop (`loop.py`).
+All run the same loop (`loop.py`).
 """
 
 import asyncio
@@ -54,6 +55,40 @@ async def ask(
         deps = ToolLoopDeps(model.chat, tool_registry=registry)
         session_id = await deps.context_engine.create_session()
         return await run_tool_loop(deps, session_id, question, **options)
+
+
+def ask_sync(
+    question: str | Message,
+    *,
+    tools: ToolRegistry | Iterable[Registrable] = (),
+    model: str | Gateway | None = None,
+    **options: Unpack[AskKeywords],
+) -> ToolLoopResult:
+    """Answer one question like `ask`, in a program without asyncio.
+
+    Each call runs in an event loop of its own, also in a thread.
+
+    Args:
+        question: As for `ask`, like all other arguments.
+        tools: A list of functions and tools, or a registry.
+        model: "provider:name", or a gateway, which may serve any number of calls. Each call closes
+            the connections that it opened.
+        options: Options of the loop.
+
+    Raises:
+        RuntimeError: An event loop runs in this thread. Use `await ask(...)`.
+        Exception: As for `ask`.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        raise RuntimeError(
+            "ask_sync() cannot wait inside of a running event loop, such as in an async function "
+            "or a notebook. Use `await ask(...)`."
+        )
+    return asyncio.run(ask(question, tools=tools, model=model, **options))
 
 
 async def run_events(

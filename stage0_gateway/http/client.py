@@ -6,7 +6,7 @@ no proxy; otherwise `pool.py`. It knows no models, messages or retries.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from importlib.util import find_spec
 from urllib.request import getproxies
 
@@ -28,6 +28,10 @@ _HEADERS = {
     "Accept-Encoding": "identity",  # a compressed stream arrives in bursts
     "User-Agent": "llm-stages",
 }
+
+
+_Connections = tuple[httpx.AsyncBaseTransport, asyncio.Semaphore, AsyncGenerator[None, None]]
+"""Of one event loop: the transport, the slots, and a generator that closes the transport."""
 
 
 class QuietRequest(httpx.Request):
@@ -61,15 +65,15 @@ class HttpClient:
         self._max_concurrency = max_concurrency or _MAX_CONCURRENCY
         self._max_reply_bytes = max_reply_bytes
         self._heads: dict[tuple[str, ...], QuietRequest] = {}  # parsed URLs and headers
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._open: dict[asyncio.AbstractEventLoop, _Connections] = {}
         self._is_closed = False
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
         """Send a JSON body, and return the response, of any status, when its head arrived."""
         loop, timeouts = asyncio.get_running_loop(), self._timeouts
-        if self._loop is not loop:  # connections belong to the event loop that opened them
-            self._open_transport(loop)
-        transport, slots = self._transport, self._slots
+        if self._is_closed or loop not in self._open:  # connections belong to the event loop that opened them
+            await self._open_transport(loop)
+        transport, slots, _ = self._open[loop]
         if slots.locked():
             await self._wait_for_slot(slots)
         else:
@@ -95,15 +99,27 @@ class HttpClient:
                 raise gateway_error(error, url, timeouts) from error
             raise
 
-    def _open_transport(self, loop: asyncio.AbstractEventLoop) -> None:
+    async def _open_transport(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._is_closed:
             raise ConfigurationError(_CLOSED)
+        for closed in [other for other in [*self._open] if other.is_closed()]:
+            self._open.pop(closed, None)  # such a loop did not close its generators
         try:
-            self._transport = self._new_transport()
+            transport = self._new_transport()
         except (ImportError, OSError, ValueError) as error:
             raise invalid_environment(error) from None
-        self._slots = asyncio.Semaphore(self._max_concurrency)
-        self._loop = loop
+        slots, lifetime = asyncio.Semaphore(self._max_concurrency), self._close_at_end_of(loop)
+        self._open[loop] = transport, slots, lifetime
+        await anext(lifetime)
+
+    async def _close_at_end_of(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None, None]:
+        """Close the connections when the event loop closes its generators: before its end."""
+        try:
+            yield
+        finally:
+            transport, *_ = self._open.pop(loop)
+            if self._custom_transport is None:
+                await transport.aclose()
 
     async def _wait_for_slot(self, slots: asyncio.Semaphore) -> None:
         """Wait for a slot, at most as long as for a reply."""
@@ -121,13 +137,15 @@ class HttpClient:
         self._is_closed = False
 
     async def aclose(self) -> None:
-        """Close the transport. A later request raises a ConfigurationError."""
-        was_open = self._loop is not None
-        self._loop, self._is_closed = None, True
+        """Close the transport. A later request raises a ConfigurationError.
+
+        The connections of another event loop are closed when that loop ends.
+        """
+        self._is_closed = True
+        if connections := self._open.get(asyncio.get_running_loop()):
+            await connections[2].aclose()
         if self._custom_transport is not None:
             await self._custom_transport.aclose()
-        elif was_open:
-            await self._transport.aclose()
 
 
 def _network_transport() -> Callable[[], httpx.AsyncBaseTransport]:

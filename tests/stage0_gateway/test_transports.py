@@ -7,10 +7,15 @@ import re
 import socket
 import ssl
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from itertools import count
+from queue import Queue
+from threading import Barrier, Thread
+from weakref import ref
 
 import pytest
 
@@ -22,6 +27,7 @@ from stage0_gateway import (
     MalformedResponse,
     Message,
     RequestTimeout,
+    ScriptedModel,
     ServerFailed,
     Timeouts,
 )
@@ -573,17 +579,68 @@ async def test_more_than_a_hundred_requests_run_at_once(network):
     assert server.accepted == 110
 
 
-def test_a_gateway_can_be_used_in_a_second_event_loop(network, serve, monkeypatch):
+class Remembering(BaseHTTPRequestHandler):
+    """Keeps connections open, and reports in `closed` when the client closes one."""
+
+    protocol_version = "HTTP/1.1"
+    closed: Queue
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["content-length"]))
+        body = json.dumps({"choices": [{"message": {"content": "hi"}}]}).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def finish(self):
+        super().finish()
+        self.closed.put(self.client_address)
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.mark.parametrize("closes", [False, True], ids=["left open", "closed"])
+def test_a_gateway_works_in_several_event_loops_and_each_of_them_closes_its_connections(
+    network, monkeypatch, closes
+):
     monkeypatch.setattr("stage0_gateway.http.client.find_spec", lambda name: network is not Pool)
-    gateway = Gateway("openai:m", base_url=serve(lambda path: (200, reply_of(path))))
+    handler = type("Handler", (Remembering,), {"closed": Queue()})
+    together = Barrier(2)
 
     async def ask():
-        async with gateway:
-            reply = await gateway.chat(ASK)
-            assert type(gateway._client._transport) is network
-            return reply.content
+        replies = [(await gateway.chat(ASK)).content for _ in range(2)]
+        together.wait(5)  # so both loops have open connections
+        if closes:
+            await gateway.aclose()
+        return [*replies, (await gateway.chat(ASK)).content]
 
-    assert [asyncio.run(ask()), asyncio.run(ask())] == ["/chat/completions"] * 2
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, ThreadPoolExecutor(2) as threads:
+        server.block_on_close = False
+        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+        gateway = Gateway("openai:m", base_url=f"http://127.0.0.1:{server.server_port}/v1")
+        try:
+            for _ in range(2):
+                assert [*threads.map(asyncio.run, (ask(), ask()))] == [["hi"] * 3] * 2
+                closed = {handler.closed.get(timeout=2) for _ in range(4 if closes else 2)}
+                assert len(closed) == (4 if closes else 2)
+            assert handler.closed.empty()
+        finally:
+            server.shutdown()
+
+
+def test_a_gateway_drops_an_event_loop_that_was_closed_without_its_generators(collect):
+    gateway = Gateway("openai:m", transport=ScriptedModel(["One.", "Two."]))
+    first, second = (asyncio.new_event_loop() for _ in range(2))
+    first.run_until_complete(gateway.chat(ASK))
+    first.close()
+    loop = ref(first)
+    del first
+    second.run_until_complete(gateway.chat(ASK))
+    second.close()
+    collect()
+    assert loop() is None
 
 
 # A TLS record holds 16 KiB. Data after such a reply in the same packet is a record of its own.

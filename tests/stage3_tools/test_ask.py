@@ -1,7 +1,10 @@
 """Tests of `ask` and `run_events`: the loop in one call, and as an iterator."""
 
 import asyncio
+import inspect
 import json
+import signal
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 
 import pytest
@@ -20,6 +23,7 @@ from stage3_tools import (
     ToolProgressed,
     ToolRegistry,
     ask,
+    ask_sync,
     run_events,
     run_tool_loop,
     tool,
@@ -90,6 +94,46 @@ def test_the_keyword_types_match_the_options_of_the_loop():
     names = {each.name for each in fields(ToolLoopOptions)}
     assert set(LoopKeywords.__annotations__) == names
     assert set(AskKeywords.__annotations__) == names - {"model"}
+
+
+# ---- ask_sync
+
+
+def test_ask_sync_answers_like_ask_also_repeatedly_and_in_threads():
+    def question(city):
+        return ask_sync(f"Weather in {city}?", tools=[get_weather], model="offline:teacher").reply
+
+    cities = ["Rome", "Oslo", "Paris", "Lima"]
+    replies = [f"get_weather says for {city}: temp 22." for city in cities]
+    assert [question(city) for city in cities] == replies
+    with ThreadPoolExecutor(len(cities)) as threads:
+        assert [*threads.map(question, cities)] == replies
+    parameters = [inspect.signature(each).parameters for each in (ask, ask_sync)]
+    assert parameters[0] == parameters[1]
+
+
+def test_ask_sync_uses_a_given_gateway_in_all_calls():
+    gateway = scripted("One.", "Two.")
+    assert [ask_sync("Hi.", model=gateway).reply for _ in range(2)] == ["One.", "Two."]
+
+
+async def test_ask_sync_inside_of_an_event_loop_raises_an_error_that_names_ask():
+    with pytest.raises(RuntimeError, match=r"inside of a running event loop.*`await ask\(...\)`"):
+        ask_sync("Hi.", model="offline:teacher")
+
+
+def test_ctrl_c_ends_ask_sync():
+    def weather(city: str) -> str:
+        """Tell the weather in a city."""
+        signal.raise_signal(signal.SIGINT)
+        return "rain"
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            ask_sync("Weather in Rome?", tools=[weather], model="offline:teacher")
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 # ---- deps and keywords
