@@ -62,13 +62,14 @@ class RetryEvent:
     Attributes:
         error: The error of the attempt.
         attempt: The number of the failed attempt, starting at 1.
-        wait: Seconds to wait, as requested by the server. None uses the gateway's own backoff.
+        wait: Seconds until the next attempt: as the server requests, or else the gateway's own
+            growing wait, to which it adds up to 0.5 s at random.
     """
 
     name: ClassVar[Literal["retry"]] = "retry"
     error: GatewayError
     attempt: int
-    wait: float | None
+    wait: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ from stage0_gateway.http.streaming_response import open_stream
 from stage0_gateway.messages import Messages, as_messages
 from stage0_gateway.request import ChatOptions, ChatRequest, Reasoning, ToolSpec
 from stage0_gateway.response import ChatResponse, FailedAttempt
-from stage0_gateway.retry import Backoff, can_retry, combine_errors
+from stage0_gateway.retry import Backoff, can_retry, combine_errors, next_wait
 from stage0_gateway.settings import settings_from_env
 from stage0_gateway.streaming.stream import MessageStream
 
@@ -290,7 +290,7 @@ class Gateway:
                     raise error
                 if attempt > self._max_retries or not can_retry(error):
                     break
-                self._on_event(RetryEvent(error, attempt, error.retry_after))
+                self._on_event(RetryEvent(error, attempt, next_wait(error, attempt)))
                 backoff = backoff or Backoff()
                 await backoff.wait(error)
             errors.append(error)

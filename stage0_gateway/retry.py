@@ -13,6 +13,8 @@ from stage0_gateway.errors import GatewayError
 MAX_WAIT = 60.0
 """Seconds. If a server requests a longer wait, its error is raised at once."""
 
+_FIRST_WAIT, _MAX_OWN_WAIT, _JITTER = 0.5, 8.0, 0.5
+
 # Retries are reported through `on_event`. Without a handler, stamina's log goes to stderr.
 logging.getLogger("stamina").addHandler(logging.NullHandler())
 
@@ -24,6 +26,12 @@ def can_retry(error: GatewayError) -> bool:
     return stamina.is_active() and error.retryable and (error.retry_after or 0) <= MAX_WAIT
 
 
+def next_wait(error: GatewayError, attempt: int) -> float:
+    """Return the seconds after a failed attempt, without jitter: as the server asks, or growing."""
+    own = min(_FIRST_WAIT * 2.0 ** (attempt - 1), _MAX_OWN_WAIT)
+    return own if error.retry_after is None else error.retry_after
+
+
 class Backoff:
     """The waits between the attempts of one request."""
 
@@ -31,7 +39,12 @@ class Backoff:
         import stamina
 
         context = stamina.retry_context(
-            _delay, attempts=None, timeout=None, wait_initial=0.5, wait_max=8.0, wait_jitter=0.5
+            _delay,
+            attempts=None,
+            timeout=None,
+            wait_initial=_FIRST_WAIT,
+            wait_max=_MAX_OWN_WAIT,
+            wait_jitter=_JITTER,
         )
         self._attempts: AsyncIterator[stamina.Attempt] = aiter(context)
         self._attempt: stamina.Attempt | None = None

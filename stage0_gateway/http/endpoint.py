@@ -127,12 +127,13 @@ def resolve(
         known = ", ".join(PROVIDERS)
         raise ConfigurationError(
             f"Unknown provider {prefix!r} in {model!r}. The providers are {known}. "
-            f"For another server in OpenAI's format, use 'openai:{name}' with base_url=…"
+            f"For another server in OpenAI's format, use 'openai:{name}' with LLM_BASE_URL or "
+            "base_url=…"
         )
     if needs_key and provider.key_variable and not (api_key or base_url):
         raise ConfigurationError(
-            f"{model} needs a key: set {provider.key_variable} and use Gateway.from_env(), or pass "
-            f"api_key=… Without a key, {OFFLINE!r} answers by rules."
+            f"{model} needs a key: set {provider.key_variable}. A program uses Gateway.from_env(), "
+            f"which reads it, or passes api_key=… Without a key, {OFFLINE!r} answers by rules."
         )
     base, wire = _split(base_url or provider.base_url), provider.wire
     token = _basic_token(base)

@@ -26,7 +26,7 @@ _log = logging.getLogger("stage0_gateway")
 
 
 class OfflineModel(httpx.AsyncBaseTransport):
-    """A transport that answers in the format of the request. It first logs `NOTICE`.
+    """A transport that answers in the format of the request. It logs `NOTICE` with the first one.
 
     Args:
         faults: The names of faults in `offline/faults.py`, in the order of the requests. None and
@@ -40,12 +40,15 @@ class OfflineModel(httpx.AsyncBaseTransport):
         from stage0_gateway.offline.faults import fault_plan  # many programs never need it
 
         self._plan = fault_plan(faults)
-        _log.warning(NOTICE)
+        self._is_new = True
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Answer one request inside the process."""
         from stage0_gateway.offline.service import answer_http
 
+        if self._is_new:
+            self._is_new = False
+            _log.warning(NOTICE)
         path = request.url.raw_path.decode("ascii")
         return as_response(answer_http(request.method, path, await request.aread(), self._plan))
 

@@ -6,9 +6,8 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from stage0_gateway import Gateway
 from stage1_context import ContextEngine
-from stage3_tools.cli.live import LiveOutput, approver
+from stage3_tools.cli.live import LiveOutput, approver, open_gateway
 from stage3_tools.cli.terminal import Terminal
 from stage3_tools.cli.tool_file import load_tools
 from stage3_tools.dialects.native import NativeDialect
@@ -35,10 +34,10 @@ def run(options: argparse.Namespace, terminal: Terminal) -> int:
 
 async def _answer(question: str, options: argparse.Namespace, terminal: Terminal) -> ToolLoopResult:
     live = LiveOutput(terminal, is_native=options.native)
-    settings = loop_options(options, terminal)
-    async with Gateway.from_env(options.model) as gateway, ContextEngine() as engine:
+    tools = load_tools(options.tools)
+    settings = loop_options(options, terminal, live)
+    async with open_gateway(options.model, terminal) as gateway, ContextEngine() as engine:
         stream = None if terminal.as_json else gateway.stream
-        tools = load_tools(options.tools)
         deps = ToolLoopDeps(gateway.chat, engine, tool_registry=tools, stream=stream)
         session_id = await engine.create_session()
         result = await run_tool_loop(deps, session_id, question, on_event=live.on_event, **settings)
@@ -47,11 +46,11 @@ async def _answer(question: str, options: argparse.Namespace, terminal: Terminal
     return result
 
 
-def loop_options(options: argparse.Namespace, terminal: Terminal) -> Any:
+def loop_options(options: argparse.Namespace, terminal: Terminal, live: LiveOutput) -> Any:
     """Return the options of the loop for the options of a command."""
     return {
         "dialect": NativeDialect() if options.native else PromptDialect(),
-        "approve": approver(terminal),
+        "approve": approver(terminal, live),
         "approve_all": options.approve,
         "trace": open_trace(options),
     }

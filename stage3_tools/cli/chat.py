@@ -10,10 +10,10 @@ import contextlib
 import os
 from pathlib import Path
 
-from stage0_gateway import Gateway, GatewayError
+from stage0_gateway import GatewayError
 from stage1_context import ContextEngine, ContextError, SqliteStore
 from stage3_tools.cli.ask import loop_options
-from stage3_tools.cli.live import LiveOutput
+from stage3_tools.cli.live import LiveOutput, open_gateway
 from stage3_tools.cli.terminal import Terminal
 from stage3_tools.cli.tool_file import load_tools
 from stage3_tools.loop import run_tool_loop
@@ -85,9 +85,10 @@ class Chat:
         self._tools = tools
         self._options = options
         self._terminal = terminal
-        self._loop_options = loop_options(options, terminal)
+        self._live = LiveOutput(terminal, is_native=options.native)
+        self._loop_options = loop_options(options, terminal, self._live)
         self._engine = open_engine()
-        self._gateway = Gateway.from_env(options.model)
+        self._gateway = open_gateway(options.model, terminal)
         self._session = ""
 
     async def start(self) -> None:
@@ -119,7 +120,8 @@ class Chat:
             await self._ask(line)
 
     async def _ask(self, question: str) -> None:
-        live = LiveOutput(self._terminal, is_native=self._options.native)
+        live = self._live
+        live.shown = ""  # of an interrupted reply
         deps = ToolLoopDeps(
             self._gateway.chat,
             self._engine,

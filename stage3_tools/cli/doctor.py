@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import logging
 import os
 import re
 from collections.abc import Iterator
@@ -34,6 +35,7 @@ _TOOL = ToolSpec("get_weather", "Get the weather in a city.", _CITY)
 
 def run(options: argparse.Namespace, terminal: Terminal) -> int:
     """Print what works; return 1 if the model cannot be reached."""
+    logging.getLogger("stage0_gateway").addHandler(logging.NullHandler())  # a row says the same
     rows = list(configuration())
     reachable, found = asyncio.run(model_checks(options.model))
     rows += found
@@ -66,6 +68,10 @@ async def model_checks(model: str | None) -> tuple[bool, list[tuple[str, str]]]:
         return False, [("model", str(error))]
     async with gateway:
         rows = [("model", str(gateway.model))]
+        if gateway.model.startswith("offline:"):
+            rows.append(
+                ("answers", "from rules, not from a language model; set LLM_MODEL or a key")
+            )
         failure = await _failure(gateway)
         rows.append(("reachable", failure or "yes"))
         if failure is None:

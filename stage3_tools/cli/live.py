@@ -1,4 +1,4 @@
-"""Show the events of a run while they happen, and ask for approval.
+"""Show the events of a run and its gateway while they happen, and ask for approval.
 
 Text is shown as it arrives. In the prompt dialect the model writes JSON, so the reply is read from
 the incomplete JSON.
@@ -6,10 +6,18 @@ the incomplete JSON.
 
 import json
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from stage0_gateway import (
+    Gateway,
+    GatewayEvent,
+    RetryEvent,
+    ToolCall,
+    WarningEvent,
+)
 from stage2_output import OutputError, parse_partial
 from stage3_tools.cli.terminal import Terminal
 from stage3_tools.events import (
@@ -23,7 +31,33 @@ from stage3_tools.events import (
 from stage3_tools.execution.approval import Always, ApprovalRequest, Approve, Edit, Reject, Verdict
 
 _LONG = 200
+_ATTEMPTS = 3
 _QUESTION = "Run it? [y]es, [n]o, [a]lways, [e]dit: "
+
+
+def open_gateway(model: str | None, terminal: Terminal) -> Gateway:
+    """Return the gateway of a command; it prints retries, fallbacks and warnings.
+
+    Args:
+        model: "provider:name"; None uses the environment.
+        terminal: Where it prints.
+
+    Raises:
+        ConfigurationError: The settings are invalid.
+    """
+
+    def on_event(event: GatewayEvent) -> None:
+        match event:
+            case RetryEvent(error=error, attempt=attempt, wait=wait):
+                terminal.note(
+                    f"{type(error).__name__}: retrying in {wait:g} s "
+                    f"(attempt {attempt + 1} of {_ATTEMPTS})",
+                    "yellow",
+                )
+            case WarningEvent(text=text):
+                terminal.note(text, "yellow")
+
+    return Gateway.from_env(model, max_retries=_ATTEMPTS - 1, on_event=on_event)
 
 
 class LiveOutput:
@@ -39,6 +73,7 @@ class LiveOutput:
 
     def __init__(self, terminal: Terminal, *, is_native: bool) -> None:
         self.shown = ""
+        self._last_call: ToolCall | None = None  # shown in the last line
         self._terminal = terminal
         self._is_native = is_native
         self._text = ""
@@ -46,6 +81,7 @@ class LiveOutput:
 
     def on_event(self, event: LoopEvent) -> None:
         """Show an event."""
+        self._last_call = None
         match event:
             case ReplyStreamed(stream=stream):
                 self._text, self._next_parse = "", 0
@@ -53,6 +89,7 @@ class LiveOutput:
             case ToolCalled(call=call):
                 self._end_line()
                 self._terminal.note(f"→ {call.name} {shortened(call.arguments)}", "cyan")
+                self._last_call = call
             case ToolRetried(call=call, error=error, attempt=attempt):
                 note = f"  {call.name}: attempt {attempt} failed: {error.message}"
                 self._terminal.note(shortened(note), "yellow")
@@ -62,6 +99,18 @@ class LiveOutput:
             case FeedbackGiven(feedback=feedback):
                 self._end_line()
                 self._terminal.note(f"invalid reply; feedback: {shortened(feedback)}", "yellow")
+
+    def take_last_line(self, request: ApprovalRequest) -> bool:
+        """Return whether the last line of the screen shows the whole call, before another one."""
+        call, self._last_call = self._last_call, None
+        return (
+            call is not None
+            and call.id == request.call_id
+            and len(call.arguments) <= _LONG
+            and as_text(request.arguments) == _rewritten(call.arguments)
+            and not self._terminal.as_json
+            and (sys.stderr.isatty() or not sys.stdout.isatty())  # notes and questions: one screen
+        )
 
     def finish(self, reply: str) -> None:
         """Print the part of a reply that was not printed yet."""
@@ -102,16 +151,19 @@ def reply_in(text: str) -> str:
     return reply if isinstance(reply, str) and value.get("tool") is None else ""
 
 
-def approver(terminal: Terminal) -> Any:
+def approver(terminal: Terminal, live: LiveOutput | None = None) -> Any:
     """Return an approver that asks at the terminal, except about reads that need no approval.
 
     Args:
         terminal: Where the call is shown.
+        live: Shows the calls as well; a call in its last line is not repeated.
     """
 
     def approve(request: ApprovalRequest) -> Verdict:
         if request.effect == "read" and not request.needs_approval:
             return Approve()
+        if live is not None and live.take_last_line(request):
+            return _verdict(_QUESTION, terminal)
         arguments = json.dumps(request.arguments, indent=2, ensure_ascii=False)
         return _verdict(f"{request.tool} {arguments}\n{_QUESTION}", terminal)
 
@@ -157,6 +209,14 @@ def interruptible() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _rewritten(text: str) -> str | None:
+    """Return JSON text as `as_text` writes it; None if it is invalid, and was repaired."""
+    try:
+        return as_text(json.loads(text))
+    except ValueError:
+        return None
 
 
 def as_text(value: Any) -> str:

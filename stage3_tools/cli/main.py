@@ -8,9 +8,9 @@
 """
 
 import argparse
-import importlib
-import logging
+import importlib.metadata
 import os
+import platform
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,7 +39,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     terminal = Terminal(as_json=getattr(options, "json", False))
-    logging.basicConfig(format="%(message)s", level=logging.WARNING)  # the model's notice
     module, _, function = options.run.partition(":")
     try:
         command = importlib.import_module(f"stage3_tools.cli.{module}")
@@ -61,12 +60,25 @@ def _run(options: argparse.Namespace) -> int:
     return status
 
 
+class _Version(argparse.Action):
+    """Prints the versions of the distribution and of Python, which no other command looks up."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(nargs=0, **settings)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        version = importlib.metadata.version("llm-stages")
+        print(f"llm-stages {version} (Python {platform.python_version()})")
+        parser.exit()
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="llm-stages",
         description="Questions, conversations, tools and run files in a terminal. Without a key, "
         "the embedded model answers; it consists of rules and is not a language model.",
     )
+    parser.add_argument("--version", action=_Version, help="print the versions and exit")
     commands = parser.add_subparsers(required=True, metavar="command")
     _add_ask(commands)
     _add_chat(commands)

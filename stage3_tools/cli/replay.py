@@ -4,9 +4,9 @@ import argparse
 import asyncio
 from dataclasses import asdict
 
-from stage0_gateway import Gateway, write_private
+from stage0_gateway import write_private
 from stage3_tools.cli.ask import as_json
-from stage3_tools.cli.live import approver
+from stage3_tools.cli.live import approver, open_gateway
 from stage3_tools.cli.terminal import Terminal, counted
 from stage3_tools.cli.tool_file import load_tools
 from stage3_tools.result import ToolLoopResult
@@ -61,7 +61,7 @@ def _fork(options: argparse.Namespace, terminal: Terminal) -> int:
     )
 
     async def continue_run() -> ToolLoopResult:
-        async with Gateway.from_env(options.model or source.model) as gateway:
+        async with open_gateway(options.model or source.model, terminal) as gateway:
             origin = options.file if source.model else "the environment"
             terminal.note(
                 f"Asking {gateway.model}, named by {'--model' if options.model else origin}."

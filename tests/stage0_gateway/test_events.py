@@ -39,7 +39,7 @@ async def test_a_retried_request_is_reported_in_order(ask):
         RetryEvent,
         RateLimited,
         1,
-        None,
+        0.5,
     )
     assert second == RequestEvent("m", URL, messages=1, tools=0, attempt=2)
     assert response == ResponseEvent("scripted", "stop", Usage(10, 5), response.duration)
@@ -120,7 +120,7 @@ async def test_the_reported_url_is_the_url_that_is_requested():
     [
         RequestEvent("m", URL, messages=1, tools=0, attempt=1),
         ResponseEvent("m", "stop", None, 0.1),
-        RetryEvent(GatewayError("x"), 1, None),
+        RetryEvent(GatewayError("x"), 1, 0.5),
         FallbackEvent(GatewayError("x"), "a:b", "c:d"),
         WarningEvent("m", "x"),
     ],

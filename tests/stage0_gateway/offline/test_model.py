@@ -10,8 +10,12 @@ from stage0_gateway import Gateway, Message, OfflineModel, ToolCall, ToolSpec
 from stage0_gateway.offline.model import NOTICE
 
 
-async def test_the_notice_is_logged_once_for_each_model(caplog: pytest.LogCaptureFixture) -> None:
-    for model in (OfflineModel(), OfflineModel()):
+async def test_the_notice_is_logged_with_the_first_request_of_each_model(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    models = OfflineModel(), OfflineModel()
+    assert caplog.record_tuples == []
+    for model in models:
         async with httpx.AsyncClient(transport=model) as client:
             await client.get("http://offline/v1/models")
             await client.get("http://offline/v1/models")

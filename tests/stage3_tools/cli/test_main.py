@@ -3,14 +3,19 @@
 import builtins
 import json
 import os
+import platform
 import re
 import stat
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
+from stage0_gateway import ToolCall
+from stage3_tools import ApprovalRequest, Approve, ToolCalled
+from stage3_tools.cli.live import LiveOutput, approver
 from stage3_tools.cli.main import main
 from stage3_tools.cli.terminal import Terminal
 
@@ -324,3 +329,63 @@ def test_a_link_of_a_model_shows_its_target(monkeypatch, capsys):
     shown = capsys.readouterr().out
     assert "\x1b]8" not in shown
     assert "https://evil.example" in shown
+
+
+def test_the_version_names_the_distribution_and_python():
+    done = subprocess.run(
+        [sys.executable, "-m", "stage3_tools", "--version"],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[3],
+    )
+    expected = f"llm-stages {version('llm-stages')} (Python {platform.python_version()})\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, expected, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "repeats"),
+    [
+        ('{"path":"a"}', {"path": "a"}, False),
+        ('{"path": "$VAR_REF{{1}}"}', {"path": "a"}, True),
+        ("{'path': 'a'}", {"path": "a"}, True),
+        (json.dumps({"path": "a" * 300}), {"path": "a" * 300}, True),
+    ],
+    ids=["shown", "changed", "repaired", "shortened"],
+)
+def test_the_approver_shows_a_call_unless_the_last_line_shows_all_of_it(
+    monkeypatch, capsys, text, arguments, repeats
+):
+    monkeypatch.setattr(builtins, "input", lambda prompt="": "y")
+    live = LiveOutput(Terminal(), is_native=True)
+    approve = approver(Terminal(), live)
+    call, request = (
+        ToolCall("c", "cut", text),
+        ApprovalRequest("c", "cut", arguments, "write", True),
+    )
+    full = f"cut {json.dumps(arguments, indent=2)}\nRun it?"
+    for shown in (not repeats, False):  # the second time, another line follows the call
+        if shown or repeats:
+            live.on_event(ToolCalled(turn=0, call=call))
+            capsys.readouterr()
+        assert approve(request) == Approve()
+        assert (full in capsys.readouterr().err) is not shown
+
+
+def test_a_retry_is_reported_once():
+    down = {"LLM_MODEL": "", "LLM_BASE_URL": "http://127.0.0.1:9/v1"}
+    before = "import stamina; stamina.set_testing(True, attempts=100, cap=True)"
+    done = run("ask", "Hello", before=before, **down)
+    *lines, error = done.stderr.splitlines()
+    assert lines == [
+        "ConnectionFailed: retrying in 0.5 s (attempt 2 of 3)",
+        "ConnectionFailed: retrying in 1 s (attempt 3 of 3)",
+    ]
+    assert error.startswith("Error: Could not connect to 127.0.0.1:9 ")
+
+
+def test_the_notice_of_the_offline_model_appears_only_if_it_answers(capsys, caplog):
+    assert status_of("ask", "Hello", "--tools", "nope.py") == 2
+    assert (capsys.readouterr().err, caplog.text) == ("Error: There is no file nope.py.\n", "")
+    assert "NOTICE" not in run("doctor").stderr
+    assert status_of("ask", "Hello") == 0
+    assert caplog.text.count("NOTICE") == 1
