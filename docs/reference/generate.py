@@ -100,7 +100,7 @@ class Page:
         stage, lesson = self.package.name, LESSONS[self.package.name]
         link = f"[Lesson {lesson[0]}](../learn/{lesson}.md)"
         return [
-            f"[Docs](../index.md) > {link} > **Reference: {stage}**",
+            f"[Docs](../README.md) > {link} > **Reference: {stage}**",
             f"# Reference: {stage}",
             *paragraphs(docstring_of(self.package).partition("Reading order:")[0]),
             f"This page lists every public name of `{stage}`. Import the names from `{stage}`.",
@@ -137,7 +137,10 @@ class Page:
             if base.name not in self.anchors:
                 self.add_name(base.name, base)
         self.add_heading(3, name, name)
-        self.blocks.append(f"{self.kind_of(target)} in {source_link(target)}.")
+        kind = self.kind_of(target)
+        if name not in self.public:
+            kind = f"Not exported: the base of public classes. {kind}"
+        self.blocks.append(f"{kind} in {source_link(target)}.")
         if target.is_class:
             self.add_class(target)
         elif target.is_function:

@@ -17,11 +17,11 @@ PAGE = ROOT / "docs" / "learn" / "build" / "differences.md"
 CASES = "../../../tests/conformance/cases"
 """The folder of the cases, seen from the page."""
 
-HEAD = """[Docs](../../index.md) > [Build it yourself](index.md) > **Differences**
+HEAD = """[Docs](../../README.md) > [Build it yourself](index.md) > **Differences**
 
 # What the complete stages add
 
-The four files of the course have about a hundred lines each. The [complete stages](../../index.md#learn) handle more. This page is generated: it lists the [conformance cases](../../../tests/conformance/README.md) that a short file fails, by rule.
+The four files of the course have about a hundred lines each. The [complete stages](../../README.md#learn) handle more. This page is generated: it lists the [conformance cases](../../../tests/conformance/README.md) that a short file fails, by rule.
 
 Use it after a stage of the course: choose a rule, try its case with your file (`make grade FILE=my_output.py ALL=1`), and read the code that handles it. *Seen in* names a library or a provider for which the rule was needed. A rule that is not marked as recommended prevents harm, such as a wrong call or a lost text.
 """

@@ -81,7 +81,7 @@ def run_command(command: str, shown: str, folder: Path) -> str:
         encoding="utf-8",
         timeout=60,
     )
-    printed = re.sub(r"^NOTICE: .*\n", "", done.stdout, flags=re.MULTILINE)
+    printed = re.sub(r"^(> )?NOTICE: .*\n", r"\1", done.stdout, flags=re.MULTILINE)
     return re.sub(r" +$", "", printed, flags=re.MULTILINE).strip()
 
 
@@ -101,7 +101,7 @@ def examples(page: Path, folder: Path) -> list[Example]:
     return list(document.examples())
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 @pytest.mark.timeout(300)
 def test_every_block_of_a_page_runs_and_prints_its_output(page, tmp_path):
     for example in examples(page, tmp_path):
@@ -128,7 +128,7 @@ def test_a_wrong_transcript_is_found(tmp_path):
         block.evaluate()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_target_of_every_relative_link_exists(page):
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     links = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", text)
@@ -147,7 +147,7 @@ def anchors(page: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_to_a_section_names_one_of_its_headings(page):
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     for path, anchor in re.findall(r"\]\((?!https?://)([^)#\s]*)#([^)\s]+)\)", text):

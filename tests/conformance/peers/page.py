@@ -116,7 +116,7 @@ def reasons_of(result: Result, cases: Mapping[str, Case]) -> Counter[str]:
 
 # ---- the page
 
-HEAD = """[Docs](../../index.md) > [Build it yourself](index.md) > **Other libraries**
+HEAD = """[Docs](../../README.md) > [Build it yourself](index.md) > **Other libraries**
 
 # Other libraries, graded with the same cases
 
