@@ -65,6 +65,7 @@ from stage0_gateway.offline.model import OfflineModel as OfflineModel
 from stage0_gateway.offline.model import offline_faults as offline_faults
 from stage0_gateway.offline.model import offline_server as offline_server
 from stage0_gateway.offline.scripted import ScriptedModel as ScriptedModel
+from stage0_gateway.offline.scripted import ScriptedReply as ScriptedReply
 from stage0_gateway.offline.scripted import ScriptError as ScriptError
 from stage0_gateway.parts import Citation as Citation
 from stage0_gateway.parts import DocumentPart as DocumentPart
@@ -94,3 +95,68 @@ from stage0_gateway.response import response_of as response_of
 from stage0_gateway.streaming.events import StreamEvent as StreamEvent
 from stage0_gateway.streaming.events import TextEvent as TextEvent
 from stage0_gateway.streaming.stream import MessageStream as MessageStream
+
+__all__ = [
+    "AuthenticationFailed",
+    "ChatOptions",
+    "ChatRequest",
+    "ChatResponse",
+    "Citation",
+    "ConfigurationError",
+    "ConnectionFailed",
+    "ContextOverflow",
+    "DocumentPart",
+    "FailedAttempt",
+    "FallbackEvent",
+    "FinishReason",
+    "Gateway",
+    "GatewayError",
+    "GatewayEvent",
+    "GenaiPrices",
+    "ImagePart",
+    "InvalidRequest",
+    "JsonPart",
+    "KnownSecrets",
+    "MalformedResponse",
+    "Message",
+    "MessageStream",
+    "OfflineModel",
+    "Part",
+    "Price",
+    "PriceTable",
+    "Prices",
+    "ProviderData",
+    "ProviderPart",
+    "RateLimited",
+    "Reasoning",
+    "Recorder",
+    "ReplayMiss",
+    "Replayer",
+    "RequestEvent",
+    "RequestTimeout",
+    "ResponseEvent",
+    "RetryEvent",
+    "Role",
+    "ScriptError",
+    "ScriptedModel",
+    "ScriptedReply",
+    "ServerFailed",
+    "StreamEvent",
+    "StreamInterrupted",
+    "TextEvent",
+    "TextPart",
+    "ThinkingPart",
+    "Timeouts",
+    "ToolCall",
+    "ToolSpec",
+    "Usage",
+    "WarningEvent",
+    "as_message",
+    "normalize_finish_reason",
+    "offline_faults",
+    "offline_server",
+    "private_opener",
+    "redact",
+    "response_of",
+    "write_private",
+]

@@ -43,3 +43,24 @@ from stage2_output.result import ParseResult as ParseResult
 from stage2_output.result import Repair as Repair
 from stage2_output.schema import CompiledSchema as CompiledSchema
 from stage2_output.validation.suggestions import nearest as nearest
+
+__all__ = [
+    "CompiledSchema",
+    "Extraction",
+    "ExtractionError",
+    "InvalidSchema",
+    "Issue",
+    "OutputController",
+    "OutputError",
+    "ParseResult",
+    "Repair",
+    "ThinkingBlock",
+    "extract_json",
+    "feedback",
+    "find_json",
+    "issue_lines",
+    "nearest",
+    "parse_partial",
+    "thinking_blocks",
+    "without_thinking",
+]

@@ -20,7 +20,8 @@ from stage0_gateway.response import ChatResponse, Usage
 from stage0_gateway.server.answer import json_answer, reply_answer
 from stage0_gateway.server.in_process import as_response
 
-Reply = str | Message | ChatResponse | int | Exception
+ScriptedReply = str | Message | ChatResponse | int | Exception
+"""A reply of a `ScriptedModel`: a text, a message, a response, an HTTP status, or an exception."""
 
 
 class ScriptError(AssertionError):
@@ -41,7 +42,7 @@ class ScriptedModel(httpx.AsyncBaseTransport):
         bodies: The JSON bodies of these requests, as they were sent.
     """
 
-    def __init__(self, replies: Iterable[Reply], *, piece: int = 8) -> None:
+    def __init__(self, replies: Iterable[ScriptedReply], *, piece: int = 8) -> None:
         self.requests: list[ChatRequest] = []
         self.bodies: list[dict[str, Any]] = []
         if isinstance(replies, str) or not isinstance(replies, Iterable):

@@ -99,7 +99,10 @@ class Redact:
 
 
 Verdict = Approve | Always | Edit | Reject | Later | Redact
+"""What an approver may decide."""
+
 Approver = Callable[[ApprovalRequest], Verdict | bool | Awaitable[Verdict | bool]]
+"""Decides about a call or a result. True is `Approve()`, and False is `Reject()`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,17 +189,28 @@ def test_a_room_lists_its_modules_and_holds_no_code(stage):
 
 @pytest.mark.parametrize("stage", LAYERS)
 def test_a_package_exports_every_name_that_it_imports_from_its_stage(stage):
-    """`from module import Name as Name` is the form in which type checkers accept an export."""
+    """As `from module import Name as Name`, which type checkers accept, and in `__all__`. Names that
+    are imported at their first use are part of `from package import *` as well."""
     tree = ast.parse((ROOT / stage / "__init__.py").read_text())
     found = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     exported = [each for node in found if node.module.startswith(stage) for each in node.names]
     assert [each.name for each in exported if each.asname != each.name] == []
     names = [each.name for each in exported]
-    program = f"import {stage} as s; print([n for n in {names} if not hasattr(s, n)])"
+    lazy = [
+        each.module
+        for block in tree.body
+        if isinstance(block, ast.If) and getattr(block.test, "id", "") == "TYPE_CHECKING"
+        for each in block.body
+    ]
+    program = (
+        f"import sys, {stage} as s; loaded = sys.modules.keys() & {{*{lazy}}}\n"
+        f"from {stage} import *; print(loaded, {{*s.__all__}} ^ {{*{names}}}, "
+        f"[n for n in {names} if n not in globals()])"
+    )
     ran = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    assert ran.stdout == "[]\n"
+    assert ran.stdout == "set() set() []\n"
 
 
 @pytest.mark.parametrize(
