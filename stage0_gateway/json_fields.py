@@ -39,6 +39,13 @@ def as_list(value: Any, field: str) -> list[Any]:
     return value or []
 
 
+def required_list(fields: Mapping[str, Any], name: str) -> list[Any]:
+    """Return a field as a list; a missing or null field is an error."""
+    if not isinstance(value := fields.get(name), list):
+        raise ValueError(f"{name} must be a list, not {type(value).__name__}.")
+    return value
+
+
 def as_text(value: Any, field: str) -> str:
     """Return the value as text; null becomes an empty text."""
     if not isinstance(value, str | None):

@@ -89,5 +89,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _json_or_text(content: bytes) -> Any:
-    value = parse_json(content)
+    """Return the JSON of a body, also as an event (LiteLLM: "data: {…}"); or its text."""
+    start, _, rest = content.lstrip().partition(b":")
+    value = parse_json(rest.partition(b"\n")[0] if start == b"data" else content)
     return content.decode(errors="replace") if value is None else value

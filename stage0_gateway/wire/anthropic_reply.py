@@ -15,6 +15,7 @@ from stage0_gateway.json_fields import (
     as_mapping,
     as_name,
     as_text,
+    required_list,
     required_text,
 )
 from stage0_gateway.parts import Citation
@@ -54,7 +55,7 @@ class AnthropicReader(ReplyReader):
     def feed_whole(self, body: Mapping[str, Any]) -> None:
         """Decode a message."""
         self._read_head(body)
-        for block in as_list(body["content"], "content"):
+        for block in required_list(body, "content"):
             self.builder.stop(self._start(block))
         self._read_end(body)
 

@@ -16,6 +16,8 @@ from stage0_gateway.wire.reader import ReplyReader
 
 NAME = "gemini"
 _SIGNATURE = "thoughtSignature"
+_REPLY = {"content", "finishReason"}
+"""Fields of which a candidate has at least one."""
 
 
 class GeminiReader(ReplyReader):
@@ -48,7 +50,8 @@ class GeminiReader(ReplyReader):
 
     def feed_whole(self, body: Mapping[str, Any]) -> None:
         """Decode a reply; one without candidates is the answer to a blocked prompt."""
-        if not (body.get("candidates") or body.get("promptFeedback")):
+        candidates = body.get("candidates") or []
+        if not ((candidates and candidates[0].keys() & _REPLY) or body.get("promptFeedback")):
             raise KeyError("candidates")
         self.feed(body)
 

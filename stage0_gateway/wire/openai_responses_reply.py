@@ -10,7 +10,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from stage0_gateway.json_fields import as_count, as_list, as_mapping, as_name, as_text
+from stage0_gateway.json_fields import (
+    as_count,
+    as_list,
+    as_mapping,
+    as_name,
+    as_text,
+    required_list,
+)
 from stage0_gateway.parts import Citation
 from stage0_gateway.response import ChatResponse, Usage
 from stage0_gateway.streaming.partial import GrowingText
@@ -72,7 +79,7 @@ class OpenAIResponsesReader(ReplyReader):
     def feed_whole(self, body: Mapping[str, Any]) -> None:
         """Decode a whole reply."""
         self._read_head(body)
-        for index, fields in enumerate(as_list(body["output"], "output")):
+        for index, fields in enumerate(required_list(body, "output")):
             self._finish(index, fields)
         self._read_end(body)
 

@@ -71,6 +71,11 @@ def anthropic_fields(request: ChatRequest, default_max_tokens: int) -> dict[str,
             f"Anthropic requires at least {_MIN_CLAUDE_BUDGET}, and fewer than max_tokens "
             f"({fields['max_tokens']}), which includes it. Change reasoning or max_tokens."
         )
+    if request.tool_choice not in (None, "auto", "none"):
+        raise ConfigurationError(
+            f"{request.model} cannot be forced to call a tool while it thinks with a budget. Omit "
+            f"tool_choice={request.tool_choice!r} or reasoning."
+        )
     return {**fields, "thinking": {"type": "enabled", "budget_tokens": budget}}
 
 

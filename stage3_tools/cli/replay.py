@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+from collections.abc import Iterable
 from dataclasses import asdict
 
 from stage0_gateway import write_private
@@ -36,7 +37,7 @@ def run(options: argparse.Namespace, terminal: Terminal) -> int:
         terminal.json([{**asdict(each), "text": str(each)} for each in differences])
     else:
         for difference in differences:
-            terminal.text(str(difference), "red")
+            _print_lines(str(difference).splitlines(), terminal)
         turns = sum(len(each.turns) for each in runs)
         result = counted(len(differences), "difference") if differences else "identical"
         terminal.text(f"{counted(len(runs), 'run')}, {counted(turns, 'turn')}: {result}.")
@@ -77,6 +78,12 @@ def _fork(options: argparse.Namespace, terminal: Terminal) -> int:
     return 0 if result.status == "completed" else 1
 
 
+def _print_lines(lines: Iterable[str], terminal: Terminal) -> None:
+    """Print the lines of a difference, with colors for removed and added ones."""
+    for line in lines:
+        terminal.text(line, {"  -": "red", "  +": "green"}.get(line[:3], ""))
+
+
 def diff(options: argparse.Namespace, terminal: Terminal) -> int:
     """Compare the newest runs of two files; return 1 if they differ."""
     turns = compare_runs(read_run(options.first), read_run(options.second))
@@ -103,8 +110,7 @@ def _print_comparison(
     for turn, part in found:
         title = f"turn {turn.number}, {part.name}" if turn.number else "ending"
         terminal.text(f"{title}:", "bold")
-        for line in part.lines():
-            terminal.text(f"  {line}", {"-": "red", "+": "green"}.get(line[:1], ""))
+        _print_lines([f"  {line}" for line in part.lines()], terminal)
     *others, end = turns
     different = sum(not turn.is_equal for turn in others)
     result = f"{different} of {counted(len(others), 'turn')} differ" if found else "identical"

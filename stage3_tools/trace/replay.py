@@ -37,6 +37,7 @@ from stage3_tools.result import ToolResult
 from stage3_tools.run.state import RunState, Turn
 from stage3_tools.run.stop_policy import Ending, StopPolicy, stopped
 from stage3_tools.tool import Tool
+from stage3_tools.trace.compare import ComparedPart
 from stage3_tools.trace.header import DIALECT_SETTINGS
 from stage3_tools.trace.rules import changed_since, rules_behind
 from stage3_tools.trace.values import (
@@ -59,6 +60,10 @@ _FROM_OUTSIDE = {"aborted", "timeout", "error", "cancelled", "unfinished"}
 
 _STOPS = {"refusal", "pause"}
 """Finish reasons of replies without a decision."""
+
+
+_SHORT = 120
+"""The maximum length of two values in one line; longer ones are shown as a diff."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +89,23 @@ class Difference:
 
     def __str__(self) -> str:
         where = f"Turn {self.turn}, {self.part}" if self.turn else "The ending"
-        text = f"{where}, {self.place}: recorded {self.recorded!r}, replayed {self.replayed!r}"
+        text = f"recorded {self.recorded!r}, replayed {self.replayed!r}"
+        is_short = len(text) <= _SHORT
+        if not is_short:
+            values = ComparedPart(self.part, _as_lines(self.recorded), _as_lines(self.replayed))
+            text = "\n".join(["- is recorded, + replayed", *values.lines()]).replace("\n", "\n  ")
+        text = f"{where}, {self.place}: {text}"
         if not self.rules:
             return text
         rules = "rule" if len(self.rules) == 1 else "rules"
-        return f"{text}. The file follows older rules. Changed {rules}: {' '.join(self.rules)}"
+        text += ". " if is_short else "\n  "
+        return f"{text}The file follows older rules. Changed {rules}: {' '.join(self.rules)}"
+
+
+def _as_lines(value: Any) -> str:
+    """Return a value as indented JSON; its texts keep their lines."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    return text.replace("\\n", "\n")
 
 
 class _NoReply(Exception):

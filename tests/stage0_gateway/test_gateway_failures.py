@@ -9,6 +9,7 @@ from stage0_gateway import (
     ContextOverflow,
     FallbackEvent,
     Gateway,
+    GatewayError,
     InvalidRequest,
     Message,
     RateLimited,
@@ -320,3 +321,12 @@ async def test_a_reply_lists_the_failed_attempts_before_it(streamed: bool) -> No
 async def test_a_reply_at_the_first_attempt_lists_no_attempts() -> None:
     async with Gateway("openai:any", api_key="k", transport=ScriptedModel(["Yes."])) as gateway:
         assert (await gateway.chat([Message.user("Hello?")])).attempts == ()
+
+
+@BOTH
+async def test_an_error_that_a_proxy_sends_as_an_event_is_unwrapped(ask):
+    body = 'data: {"error": {"message": "No such model.", "code": "404"}}\n\n'
+    transport = httpx.MockTransport(lambda request: httpx.Response(404, text=body))
+    async with Gateway("openai:m", transport=transport) as gateway:
+        with pytest.raises(GatewayError, match=r"^No such model\. \(HTTP 404\)"):
+            await reply(gateway, ask)

@@ -2,7 +2,13 @@
 
 import pytest
 
-from stage0_gateway.errors import GatewayError, InvalidRequest, ServerFailed, StreamInterrupted
+from stage0_gateway.errors import (
+    GatewayError,
+    InvalidRequest,
+    MalformedResponse,
+    ServerFailed,
+    StreamInterrupted,
+)
 from stage0_gateway.response import Usage
 from stage0_gateway.wire import anthropic, gemini, openai, openai_responses
 
@@ -33,6 +39,22 @@ def test_an_error_with_status_200_is_raised(wire, body):
         wire.reader().decode_whole(body)
     with pytest.raises(GatewayError, match="boom"):
         wire.reader().read_event(body)
+
+
+@pytest.mark.parametrize(
+    ("wire", "body"),
+    [
+        (openai, {"choices": None}),
+        (openai, {"choices": [{"message": None, "finish_reason": "stop"}]}),
+        (anthropic, {"content": None, "stop_reason": "end_turn"}),
+        (gemini, {"candidates": None}),
+        (gemini, {"candidates": [{}]}),
+        (openai_responses, {"output": None, "status": "completed"}),
+    ],
+)
+def test_a_body_without_a_reply_is_not_an_empty_reply(wire, body):
+    with pytest.raises(MalformedResponse, match="This is not a reply in the"):
+        wire.decode(body)
 
 
 def test_an_error_with_status_200_has_the_class_of_its_code_and_keeps_the_status():

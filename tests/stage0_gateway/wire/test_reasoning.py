@@ -1,7 +1,14 @@
 import pytest
 from pydantic import TypeAdapter
 
-from stage0_gateway import ChatRequest, ConfigurationError, Gateway, Message, ScriptedModel
+from stage0_gateway import (
+    ChatRequest,
+    ConfigurationError,
+    Gateway,
+    Message,
+    ScriptedModel,
+    ToolSpec,
+)
 from stage0_gateway.server import anthropic as serve_anthropic
 from stage0_gateway.server import gemini as serve_gemini
 from stage0_gateway.server import openai as serve_openai
@@ -94,6 +101,14 @@ def test_anthropic_models_think_with_temperature_1_only(model):
     assert "thinking" in anthropic.encode(request(model, reasoning="low", temperature=1))
     with pytest.raises(ConfigurationError, match=r"only with temperature 1, not 0\.2\. Omit"):
         anthropic.encode(request(model, reasoning="low", temperature=0.2))
+
+
+@pytest.mark.parametrize("choice", ["required", "get_time"])
+def test_an_anthropic_model_with_a_budget_cannot_be_forced_to_call_a_tool(choice):
+    forced = {"tools": [ToolSpec("get_time", "", {})], "tool_choice": choice}
+    with pytest.raises(ConfigurationError, match=f"Omit tool_choice='{choice}' or reasoning"):
+        anthropic.encode(request("claude-haiku-4-5", reasoning="low", **forced))
+    assert anthropic.encode(request("claude-opus-5", reasoning="low", **forced))["tool_choice"]
 
 
 def test_a_level_and_a_schema_share_anthropics_output_config():

@@ -332,7 +332,10 @@ async def test_another_prompt_is_a_difference_of_every_request(recorded):
         (1, "request", "message 1"),
         (2, "request", "message 1"),
     ]
-    assert str(found[0]).startswith("Turn 1, request, message 1: recorded {")
+    first, *lines = str(found[0]).splitlines()
+    assert first == "Turn 1, request, message 1: - is recorded, + replayed"
+    assert {line[:3] for line in lines} == {"   ", "  -", "  +"}
+    assert max(map(len, lines)) < 600  # the lines of the prompt, not all of it
 
 
 async def test_another_rule_for_decisions_is_a_difference(recorded):
@@ -440,7 +443,7 @@ async def test_the_command_reports_differences_with_status_1(recorded, run_file,
     await recorded([call(), answer()], {"dialect": OTHER_PROMPT})
     assert await command("replay", run_file.path) == 1
     printed = capsys.readouterr().out
-    assert "Turn 2, request, message 1: recorded" in printed
+    assert "Turn 2, request, message 1: - is recorded, + replayed" in printed
     assert printed.endswith("1 run, 2 turns: 2 differences.\n")
     assert await command("replay", run_file.path, "--json") == 1
     rows = json.loads(capsys.readouterr().out)
