@@ -60,6 +60,7 @@ async def main() -> None:
         options = ToolChainOptions(gateway.chat, [question], variables=context.transcript(session))
         chain = await execute_tool_chain(book, first_reply, options)
         await context.add_message(session, chain.as_message())  # one message for the whole chain
+        print("-- The whole chain as one message; its first block explains the log to the model:")
         print(chain.as_message().text)
         print("-- Variable of chapter 1:", chain.tool_call_history[0].variable)
 

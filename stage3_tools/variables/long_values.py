@@ -11,6 +11,8 @@ module does not know the loop; `run/state.py` uses it.
 """
 
 import json
+import re
+import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
@@ -25,6 +27,8 @@ from stage3_tools.result import ToolResult, is_longer, part_text
 from stage3_tools.tool import Tool
 
 READ_VARIABLE = "read_variable"
+
+_MAX_KEYS = 20
 
 PREVIEW = 200
 """Number of characters of a long result that the model sees."""
@@ -112,12 +116,47 @@ class LongValues:
             value = await self._variables.get(self.session_id, id)
         except VariableNotFound as error:
             raise ToolError("not_found", str(error)) from None
+        if pointer := arguments.get("pointer"):
+            value = _value_at(value, pointer)
         text = value if isinstance(value, str) else _json_text(value)
         start = arguments.get("start", 0)
         part = text[start : start + arguments.get("length", len(text))]
         if part == text:
             return text
         return f"{part}\n[characters {start} to {start + len(part)} of {len(text)}]"
+
+
+def _value_at(value: Any, pointer: str) -> Any:
+    """Return the part of a JSON value that a JSON pointer (RFC 6901) names.
+
+    Raises:
+        ToolError: There is no such part.
+    """
+    path = ""
+    for name in pointer.removeprefix("/").split("/"):
+        key = name.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, dict) and key in value:
+            value = value[key]
+        elif isinstance(value, list) and (index := _index(key)) < len(value):
+            value = value[index]
+        else:
+            raise ToolError("not_found", f"There is no {path}/{name}: {_described(value, path)}.")
+        path += f"/{name}"
+    return value
+
+
+def _index(key: str) -> int:
+    """Return a key as an index; one that no list has for other texts."""
+    return int(key) if re.fullmatch("[0-9]{1,9}", key) else sys.maxsize
+
+
+def _described(value: Any, path: str) -> str:
+    owner = path or "the value"
+    if isinstance(value, dict):
+        return f"the keys of {owner} are {', '.join(map(repr, [*value][:_MAX_KEYS]))}"
+    if isinstance(value, list):
+        return f"{owner} is a list of {len(value)} items, numbered from 0"
+    return f"{owner} is not an object or a list. Use start and length"
 
 
 def mark_of(messages: Iterable[Message]) -> str:
@@ -150,6 +189,7 @@ _PARAMETERS = {
     "type": "object",
     "properties": {
         "id": {"type": "string", "description": "such as var_7"},
+        "pointer": {"type": "string", "description": "JSON pointer to a part, such as /rows/7"},
         "start": {"type": "integer", "minimum": 0},
         "length": {"type": "integer", "minimum": 1},
     },

@@ -392,6 +392,12 @@ COMPACT = json.dumps(TREE, separators=(",", ":"))
         ({"id": "var_1", "length": 9}, "012345678\n[characters 0 to 9 of 10]"),
         ({"id": "var_1", "start": 99}, "\n[characters 99 to 99 of 10]"),
         ({"id": "var_2"}, COMPACT),
+        ({"id": "var_2", "pointer": ""}, COMPACT),
+        ({"id": "var_2", "pointer": "/a~1b/~0c/1"}, '{"d":"deep"}'),
+        ({"id": "var_2", "pointer": "/a~1b/~0c/1/d", "length": 2}, "de\n[characters 0 to 2 of 4]"),
+        ({"id": "var_2", "pointer": "/"}, "1"),
+        ({"id": "var_2", "pointer": "/~01"}, "tilde"),
+        ({"id": "var_2", "pointer": "list/1"}, "2"),
     ],
 )
 async def test_read_variable_returns_the_whole_value_or_a_part(run, new_recorder, asked, text):
@@ -402,6 +408,30 @@ async def test_read_variable_returns_the_whole_value_or_a_part(run, new_recorder
         question=reference(1),
     )
     assert shown(conversation) == text
+
+
+@pytest.mark.parametrize(
+    ("pointer", "text"),
+    [
+        ("/x", "There is no /x: the keys of the value are 'a/b', '', 'list', '~1'."),
+        ("/list/2", "There is no /list/2: /list is a list of 2 items, numbered from 0."),
+        ("/list/-1", "There is no /list/-1: /list is a list of 2 items, numbered from 0."),
+        (
+            "/list/1/a",
+            "There is no /list/1/a: /list/1 is not an object or a list. Use start and length.",
+        ),
+        (
+            "/list/" + "1" * 5000,
+            f"There is no /list/{'1' * 5000}: /list is a list of 2 items, numbered from 0.",
+        ),
+    ],
+    ids=["key", "index", "negative", "text", "long"],
+)
+async def test_a_pointer_to_nothing_is_explained(run, new_recorder, pointer, text):
+    asked = [call("read_variable", id="var_1", pointer=pointer)]
+    _, result = await run([new_recorder().tool], asked, values=[TREE], question=reference(1))
+    error = result.history[0].result.error
+    assert (error.kind, error.message) == ("not_found", text)
 
 
 async def test_a_value_from_read_variable_does_not_become_a_variable_again(run, new_recorder):
