@@ -155,6 +155,22 @@ def test_every_link_to_a_section_names_one_of_its_headings(page):
         assert anchor in anchors(target), f"{path}#{anchor}"
 
 
+def test_the_steps_without_make_write_the_run_file_and_the_page(tmp_path):
+    """With the Python of the tests instead of a new environment; the Makefile has the same steps."""
+    text = (ROOT / "README.md").read_text()
+    steps = re.search(r"Without `make`.*?```console\n(.*?)```", text, re.DOTALL)[1].splitlines()
+    programs = [step.partition("#")[0].strip() for step in steps[2:]]
+    for program in programs:
+        command = program.replace(".venv/bin/python", sys.executable)
+        command = command.replace("examples/", f"{ROOT}/examples/")
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        subprocess.run(command.split(), cwd=tmp_path, env=environment, check=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run.html", "run.jsonl"]
+    makefile = (ROOT / "Makefile").read_text()
+    for program in programs:
+        assert program.replace(".venv/bin", "$(BIN)") in makefile
+
+
 def test_every_promise_of_the_readme_links_to_a_section_and_to_tests():
     text = (ROOT / "README.md").read_text()
     table = text[text.index("## Promises") : text.index("## Out of scope")]
