@@ -7,9 +7,11 @@ never invented.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from stage0_gateway.json_fields import parse_json
+from stage0_gateway.offline.conversation import MAX_QUESTION
 from stage0_gateway.offline.tool_selection import properties_of, stems
 
 _NUMBER = r"-?\d{1,15}(?:\.\d{1,15})?"
@@ -46,18 +48,51 @@ def fill(
     return found, [name for name in required if name not in found]
 
 
-def fill_reply(schema: Mapping[str, Any], text: str) -> Any:
-    """Return an object, or a list of one. Required fields without a value are empty."""
+def fill_reply(
+    schema: Mapping[str, Any], question: str, results: Iterable[tuple[str, str | None]] = ()
+) -> Any:
+    """Return an object, or a list of one. Required fields without a value are empty.
+
+    Args:
+        schema: The JSON Schema of an object, or of a list of objects.
+        question: The question.
+        results: The tools that ran, and their results. A field has the value of the same field in a
+            result; or the text of a tool with its name, such as `find_hotel` for "hotel".
+    """
     items = schema.get("items")
     if _type(schema) == "array" and isinstance(items, Mapping):
-        return [_fill_object(items, text)]
-    return _fill_object(schema, text)
+        return [_fill_object(items, question, results)]
+    return _fill_object(schema, question, results)
 
 
-def _fill_object(schema: Mapping[str, Any], text: str) -> dict[str, Any]:
-    fields, missing = fill(schema, text)
-    properties = properties_of(schema)
-    return fields | {name: _EMPTY.get(_type(properties.get(name, {}))) for name in missing}
+def _fill_object(
+    schema: Mapping[str, Any], question: str, results: Iterable[tuple[str, str | None]]
+) -> dict[str, Any]:
+    properties, texts, known = properties_of(schema), [question], dict[str, Any]()
+    for tool, result in results:
+        value = parse_json(result or "")
+        if isinstance(value, dict):
+            known |= value
+            continue
+        text = value if isinstance(value, str) else result or ""
+        texts.append(text[:MAX_QUESTION])
+        known |= {name: text for name in properties if stems(name) and stems(name) <= stems(tool)}
+    known = {name: known[name] for name in properties if _fits(known.get(name), properties[name])}
+    others = {name: each for name, each in properties.items() if name not in known}
+    rest = {**schema, "properties": others}
+    fields, missing = fill(rest, "\n".join(texts))
+    empty = {name: _EMPTY.get(_type(properties.get(name, {}))) for name in missing}
+    return fields | empty | known
+
+
+def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
+    """Return whether a value of a result has the type of a field."""
+    types: dict[str, Any] = {"string": str, "integer": int, "number": (int, float), "boolean": bool}
+    kind = _type(schema)
+    is_type = isinstance(value, types.get(kind, list if kind == "array" else dict))
+    choices = schema.get("enum")
+    is_choice = value in choices if isinstance(choices, list) else True
+    return is_type and is_choice and isinstance(value, bool) == (kind == "boolean")
 
 
 def trim(text: str, topic: frozenset[str] = frozenset()) -> str:

@@ -43,8 +43,8 @@ def answer(request: ChatRequest) -> Message:
             return _call_message(conversation, tool.name, arguments)
     schema = conversation.schema
     if schema is not None and schema != ANY_OBJECT:
-        text = "\n".join([conversation.question, *results])
-        return _reply(conversation, fill_reply(schema, text))
+        found = [(one.tool, one.result) for one in conversation.outcomes if not one.is_error]
+        return _reply(conversation, fill_reply(schema, conversation.question, found))
     sentences = [describe_outcomes(conversation), *questions[:1]]
     text = " ".join(filter(None, sentences)) or answer_in_words(conversation)
     return _reply(conversation, text if schema is None else {"reply": text})

@@ -36,12 +36,15 @@ def module_minutes(path: Path) -> float:
 
 
 def code_lines(path: Path) -> int:
-    """Return the number of lines of a module without docstrings, comments and empty lines."""
+    """Return the lines of a module without docstrings, comments, empty lines and `__all__`."""
     source = path.read_text()
     tree = ast.parse(source)
     docstrings: set[int] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if is_docstring or (
+            isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+        ):
             docstrings.update(range(node.lineno, (node.end_lineno or 0) + 1))
     lines: set[int] = set()
     no_code = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}

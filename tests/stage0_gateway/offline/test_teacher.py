@@ -389,6 +389,37 @@ def test_a_structured_reply_is_filled_from_the_question_and_has_every_required_f
     assert json.loads(empty.text) == {"name": "", "city": "", "age": 0}
 
 
+def test_a_structured_reply_repeats_what_the_tools_returned_and_invents_no_number() -> None:
+    weather = ToolSpec("get_weather", "Get the weather in a city.", parameters("city"))
+    hotel = ToolSpec("find_hotel", "Find a hotel in a city.", parameters("city"))
+    calls = [
+        ToolCall("c1", "get_weather", '{"city": "Rome"}'),
+        ToolCall("c2", "find_hotel", '{"city": "Rome"}'),
+    ]
+    messages = (
+        Message.user("What is the weather in Rome, and find a hotel in Rome"),
+        Message.assistant("", calls),
+        Message.tool('{"city": "Rome", "temp": 22, "unit": "C", "sunny": true}', "c1"),
+        Message.tool("Hotel Roma", "c2"),
+    )
+    types: dict[str, Any] = {
+        "temp": {"type": "integer"},
+        "altitude": {"type": "integer"},
+        "unit": {"enum": ["celsius"], "type": "string"},
+        "sunny": {"type": "boolean"},
+    }
+    schema = parameters("city", "hotel", *types, **types)
+    reply = answer(ChatRequest("teacher", messages, (weather, hotel), response_schema=schema))
+    assert json.loads(reply.text) == {
+        "city": "Rome",
+        "temp": 22,
+        "hotel": "Hotel Roma",
+        "altitude": 0,
+        "unit": "",
+        "sunny": True,
+    }
+
+
 def test_a_schema_in_the_system_prompt_is_used() -> None:
     system = Message.system(
         f"Answer with JSON that fits this JSON Schema:\n{json.dumps(parameters('name'))}"
