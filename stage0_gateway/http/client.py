@@ -102,8 +102,9 @@ class HttpClient:
     async def _open_transport(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._is_closed:
             raise ConfigurationError(_CLOSED)
-        for closed in [other for other in [*self._open] if other.is_closed()]:
-            self._open.pop(closed, None)  # such a loop did not close its generators
+        for other in [*self._open]:
+            if other.is_closed():  # without closing its generators
+                self._open.pop(other, None)
         try:
             transport = self._new_transport()
         except (ImportError, OSError, ValueError) as error:
