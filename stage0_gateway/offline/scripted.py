@@ -49,7 +49,7 @@ class ScriptedModel(httpx.AsyncBaseTransport):
             raise TypeError(f"replies must be a list such as ['Hello.'], not {replies!r:.80}.")
         self._replies = list(replies)
         for reply in self._replies:
-            if not isinstance(reply, Reply):
+            if not isinstance(reply, ScriptedReply):
                 raise TypeError(
                     "A reply is a text, a Message, a ChatResponse, the HTTP status of an error, or "
                     f"an exception, not {reply!r:.80}."
