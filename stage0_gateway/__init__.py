@@ -97,6 +97,7 @@ from stage0_gateway.streaming.events import TextEvent as TextEvent
 from stage0_gateway.streaming.stream import MessageStream as MessageStream
 
 __all__ = [
+    "Accepted",
     "AuthenticationFailed",
     "ChatOptions",
     "ChatRequest",
@@ -120,6 +121,7 @@ __all__ = [
     "MalformedResponse",
     "Message",
     "MessageStream",
+    "Messages",
     "OfflineModel",
     "Part",
     "Price",
@@ -152,6 +154,8 @@ __all__ = [
     "Usage",
     "WarningEvent",
     "as_message",
+    "as_messages",
+    "check_arguments",
     "normalize_finish_reason",
     "offline_faults",
     "offline_server",

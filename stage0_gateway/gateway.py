@@ -351,7 +351,7 @@ class Gateway:
 
     async def __aenter__(self) -> "Gateway":
         for client in (self._client, self._offline_client):
-            client.reopen()
+            client.enter()
         return self
 
     async def __aexit__(self, *exc: object) -> None:

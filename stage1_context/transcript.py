@@ -162,13 +162,11 @@ class Transcript:
         """Return the messages of the next request.
 
         Args:
-            extra_text: Text that is sent besides the messages, such as tool descriptions. Its
-                tokens count.
+            extra_text: Text that is sent besides the messages: its tokens count.
             reserve_tokens: Tokens to leave for the reply.
             include_summary: False shows the messages that a summary replaces, and no summary.
             pinned: A message to send even if the window drops it, then before the other messages.
-            on_summary: Called with each reply of a model that summarizes old messages for this
-                request, so that its tokens are counted.
+            on_summary: Called with each reply of a model that summarizes old messages.
 
         Raises:
             SessionNotFound: The session does not exist.

@@ -52,6 +52,7 @@ from stage3_tools.chain.formatter import MessageFlowFormatter as MessageFlowForm
 from stage3_tools.chain.options import ToolChainOptions as ToolChainOptions
 from stage3_tools.context import ToolContext as ToolContext
 from stage3_tools.decision import TOOL_DECISION_SCHEMA as TOOL_DECISION_SCHEMA
+from stage3_tools.decision import DecisionRules as DecisionRules
 from stage3_tools.decision import ToolDecision as ToolDecision
 from stage3_tools.decision import parse_tool_decision as parse_tool_decision
 from stage3_tools.decision import parse_tool_decisions as parse_tool_decisions
@@ -154,12 +155,14 @@ __all__ = [
     "ChainStats",
     "ChainStatus",
     "DecisionMade",
+    "DecisionRules",
     "Dialect",
     "DroppedMessage",
     "Edit",
     "ExecutionSettings",
     "FeedbackGiven",
     "FinalReply",
+    "FunctionTool",
     "InvalidReply",
     "Later",
     "LoopEnded",
@@ -195,6 +198,7 @@ __all__ = [
     "RunRetry",
     "RunState",
     "RunStopped",
+    "RunSummary",
     "RunTool",
     "RunTrace",
     "RunTurn",

@@ -132,46 +132,56 @@ def parse_tool_decision(
     """
     if finish_reason and normalize_finish_reason(finish_reason, has_calls=False) == "length":
         return controller.parse_and_validate(text, TOOL_DECISION_SCHEMA, truncated=True)
-    strict: Strict = "always" if whole else "never"
-    decisions = parse_tool_decisions(controller, text, multiple=False, strict=strict)
+    rules = DecisionRules(multiple=False, strict="always" if whole else "never")
+    decisions = parse_tool_decisions(controller, text, rules=rules)
     return decisions if isinstance(decisions, ParseResult) else decisions[0]
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRules:
+    """What counts as a decision.
+
+    Attributes:
+        multiple: Whether a list of calls is allowed.
+        strict: Which calls must be the whole reply: those of tools with the effect "write"
+            ("writes"), all ("always"), or none ("never").
+        thinking_opened: Whether the chat template opens the thinking, so that the first closing tag
+            ends it.
+        output: The JSON Schema of replies; the decision's `reply` is the JSON text of the value. A
+            valid value that is not inside of a decision is a reply, too. None: replies are texts.
+    """
+
+    multiple: bool = True
+    strict: Strict = "writes"
+    thinking_opened: bool = False
+    output: Any = None
 
 
 def parse_tool_decisions(
     controller: OutputController,
     text: str,
     registry: ToolRegistry | None = None,
-    *,
-    multiple: bool = True,
-    output: Any = None,
-    strict: Strict = "writes",
-    thinking_opened: bool = False,
+    rules: DecisionRules | None = None,
 ) -> tuple[ToolDecision, ...] | ParseResult:
-    """Parse a complete reply as a decision or, if `multiple`, as a list of calls.
+    """Parse a complete reply as a decision or as a list of calls.
 
     Args:
         controller: The parser of stage 2.
         text: The reply.
         registry: The tools, whose effects and parameters the rules use; None is an empty one.
-        multiple: Whether a list of calls is allowed.
-        output: The JSON Schema of replies; the decision's `reply` is the JSON text of the value. A
-            valid value that is not inside of a decision is a reply, too. None: replies are texts.
-        strict: Which calls must be the whole reply: those of tools with the effect "write", all, or
-            none.
-        thinking_opened: Whether the chat template opens the thinking, so that the first closing tag
-            ends it.
+        rules: What counts as a decision; None is `DecisionRules()`.
 
     Returns:
         The decisions in the order of the text, or a `ParseResult` with the issues.
     """
-    reply = _Reply(text, thinking_opened)
-    is_typed = output is not None
-    schema = _schema(multiple, is_typed)
+    rules = rules or DecisionRules()
+    reply, is_typed = _Reply(text, rules.thinking_opened), rules.output is not None
+    schema = _schema(rules.multiple, is_typed)
     result = controller.parse_and_validate(reply.answer, schema)
     if reply.answer is not text:
         result = replace(result, raw=text)
     found = result.extraction
-    if is_typed and not result.success and (value := _bare_value(controller, reply, output)):
+    if is_typed and not result.success and (value := _bare_value(controller, reply, rules.output)):
         return (value,)
     if found is None:
         is_thought = _has_brace(text) and not _has_brace(reply.answer)
@@ -180,7 +190,7 @@ def parse_tool_decisions(
         return result
     values = result.data if isinstance(result.data, list) else [result.data]
     tools = _tools(values, ToolRegistry() if registry is None else registry)
-    if problem := _position_problem(result, reply, schema, tools, strict, multiple=multiple):
+    if problem := _position_problem(result, reply, schema, tools, rules):
         return _rejected(result, problem)
     if issues := tuple(_misplaced(result.data, tools)):
         return replace(result, success=False, data=None, errors=issues)
@@ -279,9 +289,7 @@ def _position_problem(
     reply: _Reply,
     schema: CompiledSchema,
     tools: Mapping[str, Tool | None],
-    strict: Strict,
-    *,
-    multiple: bool,
+    rules: DecisionRules,
 ) -> Issue | None:
     """Return why a decision is not used at its position; None if it is."""
     found = result.extraction
@@ -292,11 +300,11 @@ def _position_problem(
     is_string = bool(repairs & _STRING_REPAIRS)  # a decision inside a string is a quotation
     is_alone = not is_string and is_whole(reply.visible, found.start, end)
     answer = reply.answer_of(found, schema, is_call=bool(tools))
-    if not is_alone and (problem := _conflict(result, answer, found, schema, multiple=multiple)):
+    if not is_alone and (problem := _conflict(result, answer, found, schema, rules)):
         return Issue("", problem, "json")
     if is_string:
         return Issue("", _IN_STRING, "json")
-    strict_tools = [name for name, tool in tools.items() if _must_be_whole(tool, strict)]
+    strict_tools = [name for name, tool in tools.items() if _must_be_whole(tool, rules.strict)]
     if strict_tools and (not is_alone or "comment" in repairs):
         return _not_whole(result.data, strict_tools)
     if not is_alone and not is_answer(answer, found.start, end):
@@ -325,8 +333,7 @@ def _conflict(
     answer: str,
     found: Extraction,
     schema: CompiledSchema,
-    *,
-    multiple: bool,
+    rules: DecisionRules,
 ) -> str:
     """Return the conflict of a decision with the text before it, or "".
 
@@ -343,7 +350,7 @@ def _conflict(
             return _UNFINISHED
         if not schema.fits(other.value) or not begins_block(answer, other.start):
             continue
-        if multiple:
+        if rules.multiple:
             return _ADJACENT
         if _decision(other.value) != _decision(result.data):
             return _AMBIGUOUS

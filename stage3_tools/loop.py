@@ -200,9 +200,8 @@ async def session_lock(transcript: Transcript, session_id: str) -> AsyncIterator
 def part_of_run(transcript: Transcript) -> Iterator[None]:
     """Mark the code that a run on this conversation waits for, so that it cannot wait for it."""
     locked = [transcript]
-    _locked.set((*_locked.get(), locked))
+    _locked.set((*filter(None, _locked.get()), locked))  # without the runs that have ended
     try:
         yield
     finally:
         locked.clear()
-        _locked.set(tuple(each for each in _locked.get() if each is not locked))

@@ -80,8 +80,7 @@ async def request(run: RunState, *, last: bool = False) -> Turn:
     run.turns += 1
     run.expected_length = run.transcript.length
     parts = run.dialect.render(messages, tools, last=last)
-    if choice is not None:
-        parts = choice.add_to(parts)
+    parts = choice.add_to(parts) if choice else parts
     if run.options.before_send is not None:
         parts = await _edit_messages(run, parts, tools, last)
     run.last_request = parts.messages
@@ -179,10 +178,7 @@ async def read(run: RunState, turn: Turn) -> None:
         turn.response = await turn.stream.final_message()
         run.add_usage(turn.response)
     if turn.interpretation is None:
-        tools = ToolRegistry() if turn.last else turn.tools
-        turn.interpretation = _interpret(run, turn.response, tools)
-        if turn.choice is not None:
-            turn.interpretation = turn.choice.check(turn.interpretation)
+        turn.interpretation = _interpret(run, turn, turn.response)
     if isinstance(turn.interpretation, ToolCalls):
         turn.interpretation = await _with_unique_ids(run, turn.interpretation)
     elif isinstance(turn.interpretation, FinalReply) and run.options.output_type is not None:
@@ -191,14 +187,15 @@ async def read(run: RunState, turn: Turn) -> None:
 
 
 def _interpret(
-    run: RunState, response: ChatResponse, tools: ToolRegistry
+    run: RunState, turn: Turn, response: ChatResponse
 ) -> ReplyInterpretation | ProviderStop:
     reason = response.finish_reason
     if reason in ("refusal", "error") or (reason == "pause" and not response.tool_calls):
         return _stopped_reply(response)
+    tools = ToolRegistry() if turn.last else turn.tools
     interpretation = run.dialect.read(response, tools)
     if len(tools):
-        return interpretation
+        return turn.choice.check(interpretation) if turn.choice else interpretation
     match interpretation:  # without tools, calls are dropped and any text is the answer
         case ToolCalls(message):
             return FinalReply(Message.assistant(message.content))

@@ -66,6 +66,7 @@ class HttpClient:
         self._max_reply_bytes = max_reply_bytes
         self._heads: dict[tuple[str, ...], QuietRequest] = {}  # parsed URLs and headers
         self._open: dict[asyncio.AbstractEventLoop, _Connections] = {}
+        self._entered: set[asyncio.AbstractEventLoop] = set()  # by `async with gateway:`
         self._is_closed = False
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
@@ -135,16 +136,19 @@ class HttpClient:
                 "Is a stream left open? Close it, or raise max_concurrency."
             ) from None
 
-    def reopen(self) -> None:
-        """Accept requests again after `aclose`."""
+    def enter(self) -> None:
+        """Accept requests until `aclose`, also after an earlier one."""
+        self._entered.add(asyncio.get_running_loop())
         self._is_closed = False
 
     async def aclose(self) -> None:
         """Close the transport. A later request raises a ConfigurationError.
 
-        The connections of another event loop are closed when that loop ends.
+        The connections of another event loop are closed when that loop ends. If it has entered the
+        client, the client stays open.
         """
-        self._is_closed = True
+        self._entered.discard(asyncio.get_running_loop())
+        self._is_closed = not self._entered
         if connections := self._open.get(asyncio.get_running_loop()):
             await connections[2].aclose()
         if self._custom_transport is not None:

@@ -96,9 +96,7 @@ class JournalReader:
     def on_append(self, records: Sequence[Record], length: int) -> None:
         """Take records that this process appended, unless others were appended before them.
 
-        Args:
-            records: The records.
-            length: The number of records in the journal, with these.
+        `length` is the number of records in the journal, with these.
         """
         is_next = length == self.length + len(records)
         if is_next and not self._is_stale and not self._lock.get().locked():

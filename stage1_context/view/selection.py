@@ -41,13 +41,7 @@ class Selection:
 async def select(
     reader: JournalReader, window: WindowPolicy, budget: TokenBudget, pinned: Message | None = None
 ) -> Selection:
-    """Select the messages of a request.
-
-    Args:
-        reader: The journal, with its newest messages read.
-        window: Chooses the messages.
-        budget: The tokens that are not available to messages.
-        pinned: A message to send even if the window drops it.
+    """Select the messages of a request; `pinned` is sent even if the window drops it.
 
     Raises:
         WindowTooSmall: The newest exchange does not fit.

@@ -49,9 +49,8 @@ def confirmation(schema: Schema, subschemas: Iterable[Mapping[str, Any]]) -> Con
         schema: A valid JSON Schema.
         subschemas: All schemas in it, including the targets of references.
     """
-    if isinstance(schema, bool) or find_spec("jsonschema_rs") is None:
-        return never
-    if not _libraries_agree(schema, subschemas):
+    is_installed = find_spec("jsonschema_rs") is not None
+    if isinstance(schema, bool) or not is_installed or not _libraries_agree(schema, subschemas):
         return never
     import jsonschema_rs
 

@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 from stage0_gateway import ChatResponse, Message, TextPart, ToolCall
 from stage2_output import OutputController, ParseResult, feedback
-from stage3_tools.decision import Strict, parse_tool_decisions
+from stage3_tools.decision import DecisionRules, Strict, parse_tool_decisions
 from stage3_tools.dialects.escaping import escape, escape_text, is_from_framework
 from stage3_tools.dialects.protocol import (
     LAST_REQUEST,
@@ -109,7 +109,7 @@ class PromptDialect:
         self._controller = controller or OutputController()
         self.multiple, self.strict, self.thinking_opened = multiple, strict, thinking_opened
         self._system = Message.system("")
-        self._output: Any = None  # the JSON Schema of replies with a type
+        self._rules = DecisionRules(multiple, strict, thinking_opened)
 
     def for_output(self, schema: Any) -> "PromptDialect":
         """Return a dialect whose final replies are JSON for a JSON Schema, not text."""
@@ -119,7 +119,7 @@ class PromptDialect:
             strict=self.strict,
             thinking_opened=self.thinking_opened,
         )
-        dialect._output = schema
+        dialect._rules = replace(self._rules, output=schema)
         return dialect
 
     def describe(self, registry: ToolRegistry) -> str:
@@ -145,10 +145,10 @@ class PromptDialect:
 
     def _for_reply(self, instructions: str) -> str:
         """The instructions, changed if the reply has a type."""
-        if self._output is None:
+        if self._rules.output is None:
             return instructions
         instructions = instructions.replace(_TEXT_REPLY, _TYPED_REPLY)
-        return f"{instructions}\n{_OUTPUT}\n{_ENCODER.encode(self._output)}"
+        return f"{instructions}\n{_OUTPUT}\n{_ENCODER.encode(self._rules.output)}"
 
     def read(self, response: ChatResponse, registry: ToolRegistry) -> ReplyInterpretation:
         """Parse the decision in the text of a reply, or its list of calls."""
@@ -156,15 +156,7 @@ class PromptDialect:
         if response.finish_reason == "length":
             problem = truncation_feedback(response, "one JSON object")
             return InvalidReply(Message.assistant(text, raw_text=text), problem)
-        decisions = parse_tool_decisions(
-            self._controller,
-            text,
-            registry,
-            multiple=self.multiple,
-            output=self._output,
-            strict=self.strict,
-            thinking_opened=self.thinking_opened,
-        )
+        decisions = parse_tool_decisions(self._controller, text, registry, self._rules)
         if isinstance(decisions, ParseResult):
             problem = _NATIVE_CALLS if response.tool_calls else feedback(decisions)
             return InvalidReply(Message.assistant(text, raw_text=text), problem, decisions.errors)

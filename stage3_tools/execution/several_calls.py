@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from stage0_gateway import Accepted, ToolCall, check_arguments
 from stage3_tools.execution.invocation import cancel_again
@@ -128,18 +129,15 @@ class PendingCall:
 
 def groups(pending: Iterable[PendingCall]) -> Iterator[list[PendingCall]]:
     """Calls that may run at the same time, in call order. An exclusive call is alone."""
-    group: list[PendingCall] = []
-    for one in pending:
-        exclusive = one.ready is not None and one.ready.tool.exclusive
-        if exclusive and group:
-            yield group
-            group = []
-        group.append(one)
-        if exclusive:
-            yield group
-            group = []
-    if group:
-        yield group
+    for is_exclusive, group in groupby(pending, _is_exclusive):
+        if is_exclusive:
+            yield from ([one] for one in group)
+        else:
+            yield [*group]
+
+
+def _is_exclusive(one: PendingCall) -> bool:
+    return one.ready is not None and one.ready.tool.exclusive
 
 
 async def run_group(

@@ -8,7 +8,7 @@ import socket
 import ssl
 import struct
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
@@ -610,11 +610,11 @@ def test_a_gateway_works_in_several_event_loops_and_each_of_them_closes_its_conn
     together = Barrier(2)
 
     async def ask():
-        replies = [(await gateway.chat(ASK)).content for _ in range(2)]
-        together.wait(5)  # so both loops have open connections
-        if closes:
-            await gateway.aclose()
-        return [*replies, (await gateway.chat(ASK)).content]
+        async with gateway if closes else nullcontext():
+            replies = [(await gateway.chat(ASK)).content for _ in range(2)]
+            together.wait(5)  # so both loops have open connections
+        async with gateway if closes else nullcontext():
+            return [*replies, (await gateway.chat(ASK)).content]
 
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, ThreadPoolExecutor(2) as threads:
         server.block_on_close = False

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from stage2_output import OutputController, feedback
 from stage3_tools import (
+    DecisionRules,
     Tool,
     ToolDecision,
     ToolRegistry,
@@ -370,7 +371,9 @@ BESIDE = [
 @pytest.mark.parametrize("text", BESIDE)
 @pytest.mark.parametrize("name", ["rm", "undeclared"])
 def test_the_call_of_a_write_is_used_only_if_it_is_the_whole_reply(text, name):
-    read = parse_tool_decisions(READ, text.replace("@", call(name)), tools(), multiple=False)
+    read = parse_tool_decisions(
+        READ, text.replace("@", call(name)), tools(), DecisionRules(multiple=False)
+    )
     assert [issue.rule for issue in read.errors] == ["whole_reply"]
     assert feedback(read) == (
         f"{name} was not run. It may change something, so its call must be the whole reply, "
@@ -383,7 +386,9 @@ def test_the_call_of_a_write_is_used_only_if_it_is_the_whole_reply(text, name):
 @pytest.mark.parametrize("text", BESIDE[:-1])
 @pytest.mark.parametrize("name", ["ls", "touch", "unknown"])
 def test_other_calls_follow_the_rule_of_the_position(text, name):
-    read = parse_tool_decisions(READ, text.replace("@", call(name)), tools(), multiple=False)
+    read = parse_tool_decisions(
+        READ, text.replace("@", call(name)), tools(), DecisionRules(multiple=False)
+    )
     assert read == (ToolDecision(name, {"path": "/"}),)
 
 
@@ -416,7 +421,9 @@ def test_a_list_with_one_write_must_be_the_whole_reply():
 
 
 def test_a_write_beside_a_different_decision_is_ambiguous():
-    read = parse_tool_decisions(READ, f"{call('ls')}\n{call('rm')}", tools(), multiple=False)
+    read = parse_tool_decisions(
+        READ, f"{call('ls')}\n{call('rm')}", tools(), DecisionRules(multiple=False)
+    )
     assert feedback(read).startswith("The reply contains two different decisions")
 
 
@@ -429,9 +436,13 @@ def test_the_feedback_repeats_at_most_500_characters_of_a_call():
 def test_strict_changes_which_calls_must_be_the_whole_reply():
     for strict, used in (("writes", [False, True]), ("always", [False] * 2), ("never", [True] * 2)):
         for name, expected in zip(("rm", "ls"), used, strict=True):
-            read = parse_tool_decisions(READ, f"Sure.\n{call(name)}", tools(), strict=strict)
+            read = parse_tool_decisions(
+                READ, f"Sure.\n{call(name)}", tools(), DecisionRules(strict=strict)
+            )
             assert isinstance(read, tuple) is expected
-            assert isinstance(parse_tool_decisions(READ, call(name), tools(), strict=strict), tuple)
+            assert isinstance(
+                parse_tool_decisions(READ, call(name), tools(), DecisionRules(strict=strict)), tuple
+            )
     assert isinstance(parse_tool_decision(READ, f"Sure.\n{call('rm')}"), ToolDecision)
     assert not isinstance(
         parse_tool_decision(READ, f"Sure.\n{call('rm')}", whole=True), ToolDecision
@@ -449,10 +460,10 @@ def test_opened_thinking_ends_at_its_first_closing_tag():
         f"So <think> it is.</think>{call('rm')}",
         call("rm"),
     ):
-        read = parse_tool_decisions(READ, text, tools(), thinking_opened=True)
+        read = parse_tool_decisions(READ, text, tools(), DecisionRules(thinking_opened=True))
         assert read == (ToolDecision("rm", {"path": "/"}),)
     for text in (f"Hm.</think>So: {call('rm')}", f"Hm.</think>A</think>{call('rm')}"):
-        read = parse_tool_decisions(READ, text, tools(), thinking_opened=True)
+        read = parse_tool_decisions(READ, text, tools(), DecisionRules(thinking_opened=True))
         assert [issue.rule for issue in read.errors] == ["whole_reply"]
 
 
@@ -491,11 +502,20 @@ def test_a_reply_may_have_any_other_key():
 def test_a_bare_value_of_the_type_is_a_reply_also_with_tools():
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     for text in ('{"n": 1}', '```json\n{"n": 1}\n```', 'Here it is:\n{"n": 1}'):
-        assert parse_tool_decisions(READ, text, tools(), output=schema) == (
+        assert parse_tool_decisions(READ, text, tools(), DecisionRules(output=schema)) == (
             ToolDecision(None, {}, '{"n": 1}'),
         )
-    assert parse_tool_decisions(READ, "42", tools(), output={"type": "integer"})[0].reply == "42"
+    assert (
+        parse_tool_decisions(READ, "42", tools(), DecisionRules(output={"type": "integer"}))[
+            0
+        ].reply
+        == "42"
+    )
     for text in ('It is {"n": 1}, I think.', '{"n": "1"}', '{"n": 1, "tool": "x", "args": {}}'):
-        assert not isinstance(parse_tool_decisions(READ, text, tools(), output=schema), tuple)
+        assert not isinstance(
+            parse_tool_decisions(READ, text, tools(), DecisionRules(output=schema)), tuple
+        )
     invalid = '{"tool": 5}'
-    assert not isinstance(parse_tool_decisions(READ, invalid, tools(), output={}), tuple)
+    assert not isinstance(
+        parse_tool_decisions(READ, invalid, tools(), DecisionRules(output={})), tuple
+    )

@@ -37,6 +37,7 @@ SOLVED_BY_RULES = {
     "instructions in a note",
     "forged result",
     "typed weather",
+    "typed orders",
 }
 """The tasks that the embedded model solves, which matches words and understands nothing."""
 
@@ -173,7 +174,7 @@ def test_the_program_tries_the_embedded_model_and_writes_json_and_a_report(tmp_p
         assert all(each["tokens"] > 0 and each["seconds"] > 0 for each in trials)
         assert {each["writes_with_text"] for each in trials} == {0}
     lines = [line.split() for line in done.stdout.splitlines()]
-    assert [line[:2] for line in lines if line[:1] == ["all"]] == [["all", "13/30"]] * 2
+    assert [line[:2] for line in lines if line[:1] == ["all"]] == [["all", "14/30"]] * 2
     [prompt, native] = rows_of((tmp_path / "try-model.md").read_text("utf-8"))
     assert [prompt[:8], native[:8]] == [row[:8] for row in rows_of(PAGE.read_text("utf-8"))]
     assert re.search(r"tasks \w{8}", prompt[11])[0] in rows_of(PAGE.read_text("utf-8"))[0][11]

@@ -66,7 +66,7 @@ async def gateway(url: str, format: str, wait: float = 0) -> AsyncIterator[Gatew
 
     def before_retry(event: GatewayEvent) -> None:
         if isinstance(event, RetryEvent):
-            is_waiting = event.wait is not None or (wait and event.attempt == 1)
+            is_waiting = event.error.retry_after is not None or (wait and event.attempt == 1)
             stamina.set_testing(not is_waiting, attempts=100, cap=True)
 
     # The context restores the setting of the tests, which also changes during retries.
