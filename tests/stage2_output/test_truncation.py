@@ -109,16 +109,17 @@ def numbers_of(number):
             continue
 
 
-def test_no_truncated_decision_is_complete_or_has_other_arguments(decisions, say):
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.long)])
+def test_no_truncated_decision_is_complete_or_has_other_arguments(every, decisions, say):
     cuts = read_at_all = 0
-    for decision, text in spelled(decisions):
+    for decision, text in spelled(decisions[::every]):
         for end in range(1, len(text)):
             found = read(text[:end])
             assert is_harmless(found, decision), (text[:end], found)
             cuts, read_at_all = cuts + 1, read_at_all + (found is not None)
         assert read(text) == Extraction(decision, 0, len(text), "bare")
     say(
-        f"tools.jsonl: {len(decisions)} decisions cut at {cuts} places, "
+        f"tools.jsonl: {len(decisions[::every])} decisions cut at {cuts} places, "
         f"{read_at_all} read as incomplete"
     )
     assert read_at_all >= 0.99 * cuts
@@ -136,7 +137,7 @@ def test_no_truncated_decision_fits_the_schema_of_decisions(decisions):
 @pytest.mark.parametrize("before", FRAMES.values(), ids=FRAMES)
 def test_no_truncated_decision_after_other_text_is_complete_or_fits(decisions, before):
     controller = OutputController()
-    for decision, text in spelled(decisions[:2] + decisions[12:100:25] + decisions[-1:]):
+    for decision, text in spelled(decisions[:1] + decisions[12:100:50] + decisions[-1:]):
         for end in range(1, len(text)):
             cut = before + text[:end]
             found = read(cut)
