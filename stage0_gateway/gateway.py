@@ -237,6 +237,8 @@ class Gateway:
         **options: Any,
     ) -> tuple[list[ModelEndpoint], ChatRequest]:
         """Return the models to try, and the request."""
+        if not options.keys() <= ChatOptions.__annotations__.keys():
+            raise _unknown_option(options)
         endpoints = self._endpoints
         if model is not None:
             endpoints = [self._resolve_other(model), *endpoints[1:]]
@@ -360,6 +362,13 @@ class Gateway:
     def __repr__(self) -> str:
         url = str(self._endpoints[0].url).partition("?")[0] if self._endpoints else None
         return f"Gateway({self.model!r}, url={url!r})"
+
+
+def _unknown_option(options: Mapping[str, object]) -> TypeError:
+    name = min(options.keys() - ChatOptions.__annotations__.keys())
+    return TypeError(
+        f"Unknown option {name!r}. The options are {', '.join(ChatOptions.__annotations__)}."
+    )
 
 
 def _failed_attempt(endpoint: ModelEndpoint, error: GatewayError, started: float) -> FailedAttempt:

@@ -64,6 +64,8 @@ MISTAKES = [
     ("await gateway.chat(None)", "messages must be a text or a list of messages, not None."),
     ("await gateway.chat(['Hi'])", A_MESSAGE + "'Hi'."),
     ("gateway.stream(['Hi'])", A_MESSAGE + "'Hi'."),
+    ("await gateway.chat('Hi', temprature=1)", "Unknown option 'temprature'. The options are"),
+    ("gateway.stream('Hi', max_token=1)", "Unknown option 'max_token'. The options are tools,"),
     ("await gateway.chat([])", "There is no message to send."),
     ("await gateway.chat([{'role': 'user', 'text': 'a'}])", "'text' (did you mean 'content'?)"),
     (
