@@ -33,6 +33,7 @@ from stage0_gateway.accounting.prices import GenaiPrices as GenaiPrices
 from stage0_gateway.accounting.prices import Price as Price
 from stage0_gateway.accounting.prices import Prices as Prices
 from stage0_gateway.accounting.prices import PriceTable as PriceTable
+from stage0_gateway.errors import FUNCTION as FUNCTION
 from stage0_gateway.errors import Accepted as Accepted
 from stage0_gateway.errors import AuthenticationFailed as AuthenticationFailed
 from stage0_gateway.errors import ConfigurationError as ConfigurationError
@@ -97,6 +98,7 @@ from stage0_gateway.streaming.events import TextEvent as TextEvent
 from stage0_gateway.streaming.stream import MessageStream as MessageStream
 
 __all__ = [
+    "FUNCTION",
     "Accepted",
     "AuthenticationFailed",
     "ChatOptions",

@@ -19,7 +19,7 @@ code to an error and to advice for the caller. It knows no HTTP library and no p
 stages check the options of their classes with it, once, when an object is created.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import UnionType
 from typing import Any, ClassVar, NamedTuple
 
@@ -144,6 +144,10 @@ def _kind_and_advice(status: int, overflow: bool) -> tuple[type[GatewayError], s
     if status >= 400:
         return InvalidRequest, ""
     return MalformedResponse, "Check the base URL: this does not look like a model server."
+
+
+FUNCTION: Any = Callable
+"""The type of functions, for `Accepted`."""
 
 
 class Accepted(NamedTuple):

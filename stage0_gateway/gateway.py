@@ -17,6 +17,7 @@ import httpx
 from stage0_gateway.accounting.prices import Prices
 from stage0_gateway.accounting.usage_check import unread_tokens
 from stage0_gateway.errors import (
+    FUNCTION,
     Accepted,
     ConfigurationError,
     ContextOverflow,
@@ -56,6 +57,7 @@ _REJECTED_SCHEMA = (400, 404, 422)
 if a router finds no suitable server."""
 
 _ACCEPTED_SCHEMA = {"response_schema": Accepted(Mapping, "a JSON Schema, a mapping")}
+_ACCEPTED_FIELDS = {"provider_options": Accepted(Mapping, "a mapping of fields")}
 _ACCEPTED_MODEL = {"model": Accepted(str, "a text such as 'openai:gpt-5-mini'", required=True)}
 _ACCEPTED = {
     **_ACCEPTED_MODEL,
@@ -65,7 +67,7 @@ _ACCEPTED = {
     "fallback_models": Accepted(Iterable, "a list such as ['openai:gpt-5-mini']", required=True),
     "max_concurrency": Accepted(int, "a whole number"),
     "max_reply_bytes": Accepted(int, "a whole number", 1, required=True),
-    "on_event": Accepted(Callable, "a function of one event"),  # type: ignore[arg-type]
+    "on_event": Accepted(FUNCTION, "a function of one event"),
     "prices": Accepted("cost", "prices: a PriceTable or GenaiPrices()"),
 }
 
@@ -253,9 +255,10 @@ class Gateway:
             raise ValueError("There is no message to send. Pass at least one.")
         if request.tools and not isinstance(request.tools[0], ToolSpec):
             raise TypeError("tools are ToolSpecs: write tools=ToolRegistry(get_weather).specs().")
+        if request.provider_options is not None:
+            check_arguments(options, _ACCEPTED_FIELDS)
         if request.response_schema is not None:
-            check_arguments({"response_schema": request.response_schema}, _ACCEPTED_SCHEMA)
-            endpoints = self._with_schema_support(endpoints)
+            endpoints = self._with_schema_support(endpoints, request.response_schema)
         if request.schema_optional and request.response_schema is self._rejected_schema:
             request = replace(request, response_schema=None)
         return endpoints, request
@@ -332,8 +335,11 @@ class Gateway:
             )
         return endpoint
 
-    def _with_schema_support(self, endpoints: list[ModelEndpoint]) -> list[ModelEndpoint]:
+    def _with_schema_support(
+        self, endpoints: list[ModelEndpoint], schema: Mapping[str, Any]
+    ) -> list[ModelEndpoint]:
         """Return the models that support structured output; the first one must."""
+        check_arguments({"response_schema": schema}, _ACCEPTED_SCHEMA)
         if not self.supports_schema:
             raise ConfigurationError(
                 f"{self.model} does not support structured output (gateway.supports_schema is "

@@ -27,7 +27,10 @@ def can_retry(error: GatewayError) -> bool:
 
 
 def next_wait(error: GatewayError, attempt: int) -> float:
-    """Return the seconds after a failed attempt, without jitter: as the server asks, or growing."""
+    """Return the seconds after a failed attempt, without jitter: as the server asks, or growing.
+
+    It repeats the formula of stamina, whose own `next_wait` is 0 while a program is tested.
+    """
     own = min(_FIRST_WAIT * 2.0 ** (attempt - 1), _MAX_OWN_WAIT)
     return own if error.retry_after is None else error.retry_after
 

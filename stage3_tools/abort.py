@@ -67,6 +67,10 @@ class Abort:
         return f"Abort(is_set={self._is_set}, reason={self.reason!r})"
 
 
+Stop = Literal["aborted", "timeout", "limit"]
+"""Why a run was stopped, as the status of its result."""
+
+
 class RunStopped(Exception):
     """A run was aborted, or it may use no more time, tokens or money. The loop returns the status.
 
@@ -74,6 +78,6 @@ class RunStopped(Exception):
         status: The status of the run.
     """
 
-    def __init__(self, status: Literal["aborted", "timeout", "limit"]) -> None:
+    def __init__(self, status: Stop) -> None:
         super().__init__(f"The run was stopped: {status}.")
         self.status = status

@@ -47,9 +47,9 @@ async def ask(
         GatewayError: The model could not be reached.
         RegistrationError: A tool is invalid.
     """
+    check_arguments({"model": model}, _ACCEPTED)
     registry = as_registry(tools, "tools")
     async with AsyncExitStack() as stack:
-        check_arguments({"model": model}, _ACCEPTED)
         if not isinstance(model, Gateway):
             model = await stack.enter_async_context(Gateway.from_env(model))
         deps = ToolLoopDeps(model.chat, tool_registry=registry)

@@ -13,12 +13,12 @@ from typing import Any, TypeVar, Unpack, cast
 
 from stage0_gateway import Message, as_message
 from stage1_context import Transcript
-from stage3_tools.abort import RunStopped
+from stage3_tools.abort import RunStopped, Stop
 from stage3_tools.dialects.escaping import is_from_framework
 from stage3_tools.options import ToolLoopDeps, ToolLoopOptions, type_error
 from stage3_tools.result import LoopStats, ToolLoopResult
 from stage3_tools.resume.open_calls import close_open_calls, resume_open_calls
-from stage3_tools.run.cancellation import Stop, run_until_stopped
+from stage3_tools.run.cancellation import run_until_stopped
 from stage3_tools.run.keywords import LoopKeywords
 from stage3_tools.run.recorder import deliver_cancellation
 from stage3_tools.run.state import RunState, Turn
@@ -198,7 +198,7 @@ async def session_lock(transcript: Transcript, session_id: str) -> AsyncIterator
 
 @contextmanager
 def part_of_run(transcript: Transcript) -> Iterator[None]:
-    """Mark the code that a run on this conversation waits for, so that it cannot wait for it."""
+    """Mark code that a run on this conversation waits for: it must not wait for the run."""
     locked = [transcript]
     _locked.set((*filter(None, _locked.get()), locked))  # without the runs that have ended
     try:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from stage0_gateway import (
+    FUNCTION,
     Accepted,
     ChatResponse,
     Message,
@@ -135,7 +136,7 @@ class ToolLoopDeps:
         tool_registry: ToolRegistry | Iterable[Registrable] | None = None,
         stream: Callable[..., MessageStream] | None = None,
     ) -> None:
-        if not any(map(callable, (chat, stream) if chat is None else (chat,))):
+        if not callable(stream if chat is None else chat):
             raise TypeError(
                 "chat must be an async function such as gateway.chat, which returns a ChatResponse "
                 f"or a text, not {type(chat).__name__}."
@@ -256,9 +257,6 @@ class ToolLoopOptions:
         for name, value in (("stop", stop), ("tool_choice", choice)):
             object.__setattr__(self, name, value)  # the dataclass is frozen
 
-
-FUNCTION: Any = Callable
-"""The type of functions, for `Accepted`."""
 
 _ACCEPTED = {
     "max_tool_rounds": Accepted(int, "a whole number", 0),

@@ -72,9 +72,8 @@ class HttpClient:
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
         """Send a JSON body, and return the response, of any status, when its head arrived."""
         loop, timeouts = asyncio.get_running_loop(), self._timeouts
-        if (
-            self._is_closed or loop not in self._open
-        ):  # connections belong to the event loop that opened them
+        # Connections belong to the event loop that opened them.
+        if self._is_closed or loop not in self._open:
             await self._open_transport(loop)
         transport, slots, _ = self._open[loop]
         if slots.locked():

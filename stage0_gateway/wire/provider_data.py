@@ -35,8 +35,6 @@ def call_position(call: ToolCall, wire: str, end: int) -> int:
 
 def deep_merge(block: dict[str, Any], data: Mapping[str, Any] | None) -> dict[str, Any]:
     """Merge data into a block; two objects under the same name are joined."""
-    if not isinstance(data, Mapping | None):
-        raise TypeError(f"provider_options must be a mapping of fields, not {data!r:.80}.")
     for name, value in (data or {}).items():
         current = block.get(name)
         if isinstance(current, dict) and isinstance(value, Mapping):

@@ -20,9 +20,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 from stage0_gateway import (
+    FUNCTION,
     Accepted,
     ChatResponse,
     Message,
@@ -74,12 +74,11 @@ class Compaction:
     cost: float | None = None
 
 
-_FUNCTION: Any = Callable
 _ACCEPTED = {
-    "chat": Accepted(_FUNCTION, "a function such as gateway.chat", required=True),
+    "chat": Accepted(FUNCTION, "a function such as gateway.chat", required=True),
     "threshold": Accepted(int | float, "a number such as 0.8", required=True),
     "target": Accepted(int | float, "a number such as 0.5", required=True),
-    "on_compaction": Accepted(_FUNCTION, "a function of one Compaction"),
+    "on_compaction": Accepted(FUNCTION, "a function of one Compaction"),
 }
 
 

@@ -9,6 +9,7 @@ from dataclasses import InitVar, dataclass, replace
 from typing import Any, cast
 
 from stage0_gateway import (
+    FUNCTION,
     Accepted,
     ChatResponse,
     Message,
@@ -27,7 +28,7 @@ from stage3_tools.events import (
     ToolCalled,
     TurnEnded,
 )
-from stage3_tools.options import FUNCTION, ToolLoopOptions
+from stage3_tools.options import ToolLoopOptions
 from stage3_tools.result import ToolResult
 from stage3_tools.run.notifier import Notifier
 from stage3_tools.variables.long_values import LongValues, json_value

@@ -36,7 +36,7 @@ _QUESTION = "Run it? [y]es, [n]o, [a]lways, [e]dit: "
 
 
 def open_gateway(model: str | None, terminal: Terminal) -> Gateway:
-    """Return the gateway of a command; it prints retries, fallbacks and warnings.
+    """Return the gateway of a command; it prints retries and warnings.
 
     Args:
         model: "provider:name"; None uses the environment.

@@ -8,13 +8,11 @@ runner.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager, suppress
-from typing import Literal, TypeVar
+from typing import TypeVar
 
-from stage3_tools.abort import Abort, RunStopped
+from stage3_tools.abort import Abort, RunStopped, Stop
 
 T = TypeVar("T")
-
-Stop = Literal["aborted", "timeout", "limit"]
 
 
 async def run_until_stopped(

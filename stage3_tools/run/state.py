@@ -15,7 +15,6 @@ from typing import Any, Literal
 
 from stage0_gateway import (
     ChatResponse,
-    ConfigurationError,
     Gateway,
     Message,
     MessageStream,
@@ -40,7 +39,7 @@ from stage3_tools.events import LoopEnded, LoopEvent, ToolProgressed, ToolRetrie
 from stage3_tools.execution.approval import Consent
 from stage3_tools.execution.results import STOPPED
 from stage3_tools.execution.settings import REFERENCE, ExecutionSettings
-from stage3_tools.options import RunLimits, RunTrace, ToolLoopDeps, ToolLoopOptions, type_error
+from stage3_tools.options import RunTrace, ToolLoopDeps, ToolLoopOptions, type_error
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import (
     MAX_RESULT_CHARS,
@@ -49,6 +48,7 @@ from stage3_tools.result import (
     ToolResult,
     is_longer,
 )
+from stage3_tools.run.cost_limit import check_prices, unknown_cost
 from stage3_tools.run.notifier import Notifier
 from stage3_tools.run.repeats import Repeats
 from stage3_tools.run.tool_choice import ToolChoice
@@ -173,7 +173,7 @@ class RunState:
     def __post_init__(self) -> None:
         self.tool_choice = self.options.tool_choice
         if self.options.limits is not None:
-            _check_prices(self.options.limits, self._gateway)
+            check_prices(self.options.limits, self._gateway)
         if self.options.trace is not None:
             self.trace = self.options.trace.start(self)
 
@@ -322,7 +322,7 @@ class RunState:
         if response.cost is not None:
             self.cost = (self.cost or 0.0) + response.cost
         elif self.options.limits is not None:
-            self.unknown_cost = _unknown_cost(self.options.limits, response)
+            self.unknown_cost = unknown_cost(self.options.limits, response)
 
     @property
     def limit_reached(self) -> str | None:
@@ -388,38 +388,3 @@ class RunState:
 
     def _on_retry(self, call: ToolCall, error: ToolError, attempt: int) -> None:
         self._notify_soon(ToolRetried, call=call, error=error, attempt=attempt)
-
-
-def _check_prices(limits: RunLimits, gateway: object) -> None:
-    """Refuse a limit of the cost if the gateway of a run cannot know any cost.
-
-    Raises:
-        ConfigurationError: The gateway has no prices.
-    """
-    if limits.cost is not None and isinstance(gateway, Gateway) and not gateway.has_prices:
-        raise ConfigurationError(
-            f"The limit of {limits.cost:g} dollars needs prices, and {gateway.model!r} has none. "
-            f"{_add_prices(gateway.model)}"
-        )
-
-
-def _unknown_cost(limits: RunLimits, response: ChatResponse) -> str | None:
-    """Return why a limit of the cost cannot be applied after a reply; None if it can."""
-    if limits.cost is None or response.cost is not None:
-        return None
-    model = response.model or "the model"
-    problem = (
-        f"The limit of {limits.cost:g} dollars cannot be applied, because the cost of a reply of "
-        f"{model!r} is unknown"
-    )
-    if response.usage is None:
-        return f"{problem}: the server reported no tokens."
-    return f"{problem}. {_add_prices(model)}"
-
-
-def _add_prices(model: str) -> str:
-    table = f"PriceTable({{{model!r}: Price(0.25, 2.0)}})"
-    return (
-        f"Pass Gateway(…, prices={table}) with dollars per million tokens of input and output, "
-        "Price(0, 0) for a model that costs nothing, or prices=GenaiPrices() for list prices."
-    )

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stage0_gateway import Message, ToolCall
+from stage3_tools.abort import Stop
 from stage3_tools.dialects.protocol import FinalReply, InvalidReply, ToolCalls
 from stage3_tools.result import LoopStatus
-from stage3_tools.run.cancellation import Stop
 from stage3_tools.run.state import ProviderStop, RunState, Turn, ran_tools
 
 MAX_PAUSES = 5

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from stage0_gateway import Accepted, ChatResponse, Message, ToolCall, check_arguments
+from stage0_gateway import FUNCTION, Accepted, ChatResponse, Message, ToolCall, check_arguments
 from stage3_tools.events import LoopEvent, ToolAnswered, ToolCalled
-from stage3_tools.options import FUNCTION, ToolLoopDeps, type_error
+from stage3_tools.options import ToolLoopDeps, type_error
 from stage3_tools.result import ToolLoopResult, ToolResult
 from stage3_tools.run.notifier import call_listener
 from stage3_tools.run.stop_policy import Ending

@@ -13,6 +13,7 @@ from functools import partial
 
 from stage0_gateway import ChatResponse, Message, ToolCall
 from stage1_context import MemoryStore
+from stage3_tools.abort import Stop
 from stage3_tools.dialects.protocol import ToolCalls
 from stage3_tools.execution.results import STOPPED
 from stage3_tools.loop import result_of, session_lock, stoppable
@@ -20,14 +21,11 @@ from stage3_tools.options import ToolLoopDeps
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolLoopResult
 from stage3_tools.resume.open_calls import last_question, run_open_calls
-from stage3_tools.run.cancellation import Stop
 from stage3_tools.run.notifier import call_listener
 from stage3_tools.run.state import RunState, Turn
 from stage3_tools.run.stop_policy import Ending, StopPolicy, stopped
 from stage3_tools.runner.params import Edits, RunnerParams
 from stage3_tools.turn import act, read, request
-
-_UNNAMED = "The conversation of this runner"
 
 
 class TurnStepper:
@@ -66,7 +64,7 @@ class TurnStepper:
         self._tools = deps.tool_registry
         self._policy: StopPolicy | None = None  # None before the first turn
         self._with_listener, self._on_reply = with_listener, on_reply
-        self._name = session_id or _UNNAMED
+        self._name = session_id or "The conversation of this runner"
         self._turn: Turn | None = None  # the newest one that is not over
         self._was_reported = False  # whether the listener received the reply of the turn
         self._was_returned = False  # whether a step returned it
@@ -80,7 +78,8 @@ class TurnStepper:
             GatewayError: The model could not be reached. The next step sends the request again.
             Exception: A listener or an approver raised. The next step continues behind it.
         """
-        if not self._has_started and self._name == _UNNAMED and not self.edits.params.messages:
+        params = self.edits.params
+        if not self._has_started and params.session_id is None and not params.messages:
             raise ValueError(
                 'The runner has nothing to send. Write RunnerParams(messages="…") for a new '
                 "conversation, or RunnerParams(session_id=…) for a session of the engine."
