@@ -282,7 +282,7 @@ class _Replay:
             return  # the program stopped the iteration
         if self.run.options.get("limits", {}).get("seconds") and end.status == "limit":
             return
-        if ending is None and end.status == "limit":  # before a request, at a summary
+        if ending is None and end.status == "limit":  # with the tokens of summaries
             self.state.usage, self.state.cost = end.usage, end.cost
             ending = stopped("limit", self.state) if self.state.limit_reached else None
         self.compare("end", "status", end.status, ending.status if ending else "no ending")
@@ -369,12 +369,9 @@ class _ReplayTranscript(Transcript):
         super().__init__(MemoryStore({"replay": map(MessageRecord, messages)}), "replay")
         self._source = source
 
-    async def for_request(self, **keywords: Any) -> list[Message]:
-        """Return the messages that the window selected then, and count their summaries."""
+    async def for_request(self, **_: Any) -> list[Message]:
+        """Return the messages that the window selected then."""
         request = self._source.turn.request
-        for each in request.summaries if request else ():
-            reply = ChatResponse(Message.assistant(""), usage=each.usage, cost=each.cost)
-            keywords["on_summary"](reply)
         await self._reader.read_new()
         return list(request.stored) if request else []
 

@@ -21,6 +21,7 @@ import pytest
 
 from stage0_gateway import (
     AuthenticationFailed,
+    ConfigurationError,
     ConnectionFailed,
     Gateway,
     GatewayError,
@@ -628,6 +629,19 @@ def test_a_gateway_works_in_several_event_loops_and_each_of_them_closes_its_conn
             assert handler.closed.empty()
         finally:
             server.shutdown()
+
+
+def test_a_gateway_stays_open_until_every_event_loop_that_entered_it_has_left_it():
+    gateway = Gateway("offline:teacher")
+    with asyncio.Runner() as first, asyncio.Runner() as second:
+        first.run(gateway.__aenter__())
+        second.run(gateway.__aenter__())
+        second.run(gateway.aclose())
+        assert first.run(gateway.chat(ASK)).content
+        first.run(gateway.aclose())
+        for runner in (first, second):
+            with pytest.raises(ConfigurationError, match="This gateway was closed"):
+                runner.run(gateway.chat(ASK))
 
 
 def test_a_gateway_drops_an_event_loop_that_was_closed_without_its_generators(collect):
