@@ -55,6 +55,7 @@ from stage1_context.recovery.open_calls import OpenCalls as OpenCalls
 from stage1_context.store import MemoryStore as MemoryStore
 from stage1_context.store import SessionInfo as SessionInfo
 from stage1_context.store import SessionStore as SessionStore
+from stage1_context.store import check_session_id as check_session_id
 from stage1_context.tokens import Counted as Counted
 from stage1_context.tokens import TokenCounter as TokenCounter
 from stage1_context.tokens import message_tokens as message_tokens
@@ -117,6 +118,7 @@ __all__ = [
     "VariableStore",
     "WindowPolicy",
     "WindowTooSmall",
+    "check_session_id",
     "is_summary",
     "message_tokens",
     "newly_dropped",

@@ -1,16 +1,52 @@
 """The errors of this stage. All are meant for the caller; their texts state the fix."""
 
+from collections.abc import Iterable
+
 
 class ContextError(Exception):
     """An error of a session, its store or its window."""
 
 
 class SessionNotFound(ContextError, LookupError):
-    """The session does not exist."""
+    """The session does not exist.
+
+    Args:
+        session_id: The unknown id.
+        known: Some ids of existing sessions, for the text.
+
+    Attributes:
+        session_id: The unknown id.
+        known: Some ids of existing sessions.
+    """
+
+    def __init__(self, session_id: str, known: Iterable[str] = ()) -> None:
+        self.session_id, self.known = session_id, tuple(known)
+        super().__init__(session_id, self.known)
+
+    def __str__(self) -> str:
+        ids = ", ".join(map(repr, self.known)) or "none yet"
+        return (
+            f"Unknown session {self.session_id!r}. Sessions: {ids}. "
+            "Create one with create_session()."
+        )
 
 
 class SessionExists(ContextError, ValueError):
-    """A session with this id exists already."""
+    """A session with this id exists already.
+
+    Attributes:
+        session_id: The id.
+    """
+
+    def __init__(self, session_id: str) -> None:
+        self.session_id = session_id
+        super().__init__(session_id)
+
+    def __str__(self) -> str:
+        return (
+            f"The session {self.session_id!r} exists already. Choose another id, or continue it "
+            f"with create_session({self.session_id!r}, exist_ok=True)."
+        )
 
 
 class SessionConflict(ContextError):

@@ -43,17 +43,28 @@ class SessionInfo:
 class SessionStore(Protocol):
     """Stores journals.
 
+    `llm_stages.testing.StoreContract` tests these promises with any store:
+
+    - A session id is non-empty text that UTF-8 can encode, without NUL. `check_session_id` refuses
+      every other one. Two ids are the same session only if all of their characters are equal.
+    - `read` returns records that are equal to the appended ones. `record_to_json` writes
+      any record as text that UTF-8 can encode, and `record_from_json` reads it, also with half of
+      a surrogate pair or an integer larger than 64 bits.
+    - Several stores, also of several processes, may use the same journals. The records of one
+      append stay together, none is lost, and a reader sees all of them or none.
+    - A cancelled append has stored all of its records or none.
+    - One store may be used from several event loops, one after another.
+
     Every method with a session id raises SessionNotFound for an unknown session, except `create`.
-    Every method raises StoreFailed if the storage cannot be used. A store returns the records as
-    they were appended.
+    Every method raises StoreFailed if the storage cannot be used.
     """
 
     async def create(self, session_id: str, *records: Record) -> None:
         """Create a journal with these records.
 
         Raises:
-            SessionExists: The session exists already.
-            ValueError: The id is invalid, or JSON cannot hold a record.
+            SessionExists: The session exists already; its journal is unchanged.
+            ValueError: The id is invalid, or JSON cannot hold a record; nothing was created.
         """
 
     async def append(self, session_id: str, *records: Record, expected: int | None = None) -> int:
@@ -69,7 +80,7 @@ class SessionStore(Protocol):
 
         Raises:
             SessionConflict: The journal has another number of records; nothing was appended.
-            ValueError: JSON cannot hold a record.
+            ValueError: JSON cannot hold a record; nothing was appended.
         """
 
     async def read(
@@ -84,22 +95,22 @@ class SessionStore(Protocol):
 
         Args:
             session_id: The session.
-            start: The first index.
-            end: The index after the last one; None reads to the end.
-            kinds: The kinds of records to return; None returns all.
+            start: The first index; it may lie behind the last record.
+            end: The index after the last one, or a larger number; None reads to the end.
+            kinds: The kinds of records to return, such as "message"; None returns all.
         """
 
     async def info(self, session_id: str) -> SessionInfo:
         """Return the number of records and the times of a session."""
 
     async def sessions(self) -> list[SessionInfo]:
-        """Return all sessions, the last written one first."""
+        """Return all sessions, the last written one first. An append without records is a write."""
 
     async def delete(self, session_id: str) -> None:
-        """Delete a session and its journal."""
+        """Delete a session and its journal. A new session with its id is empty."""
 
     async def aclose(self) -> None:
-        """Close files and connections. Later uses raise StoreFailed."""
+        """Close files and connections, also a second time. Later uses raise StoreFailed."""
 
 
 class MemoryStore:
@@ -122,7 +133,7 @@ class MemoryStore:
         if self._is_closed:
             raise store_closed(self)
         if session_id in self._journals:
-            raise session_exists(session_id)
+            raise SessionExists(session_id)
         _check_json(records)
         now = datetime.now(UTC)
         self._journals[session_id] = list(records)
@@ -182,7 +193,8 @@ class MemoryStore:
     def _missing(self, session_id: str) -> ContextError:
         if self._is_closed:
             return store_closed(self)
-        return session_not_found(session_id, list(self._times)[-5:])
+        searchable_id(session_id)  # raises if it is not a text
+        return SessionNotFound(session_id, list(self._times)[-5:])
 
 
 def _check_json(records: Iterable[Record]) -> None:
@@ -245,7 +257,11 @@ async def run_shielded(write: Callable[[bool], Awaitable[T]], *, repeat: bool = 
 
 
 def check_session_id(session_id: str) -> None:
-    """Refuse an id that one of the stores could not hold."""
+    """Refuse an id that one of the stores could not hold.
+
+    Raises:
+        ValueError: The id is not text, is empty, contains NUL, or UTF-8 cannot encode it.
+    """
     if not searchable_id(session_id):
         raise ValueError(
             "A session id is non-empty text that UTF-8 can encode, without NUL, "
@@ -283,21 +299,4 @@ def store_closed(store: object) -> StoreFailed:
     return StoreFailed(
         f"This {type(store).__name__} was closed, by aclose() or at the end of an `async with` "
         "block. Use it inside of the block, or create another one."
-    )
-
-
-def session_exists(session_id: str) -> SessionExists:
-    """Return the error for an id that is in use."""
-    return SessionExists(
-        f"The session {session_id!r} exists already. Choose another id, or continue it with "
-        f"create_session({session_id!r}, exist_ok=True)."
-    )
-
-
-def session_not_found(session_id: str, examples: Iterable[str]) -> SessionNotFound:
-    """Return the error for an unknown id, with some existing ids."""
-    searchable_id(session_id)  # raises if it is not a text
-    ids = ", ".join(map(repr, examples)) or "none yet"
-    return SessionNotFound(
-        f"Unknown session {session_id!r}. Sessions: {ids}. Create one with create_session()."
     )

@@ -22,15 +22,13 @@ from typing import Any, NoReturn
 from urllib.parse import parse_qs
 from weakref import WeakSet
 
-from stage1_context.errors import ContextError, StoreFailed
+from stage1_context.errors import ContextError, SessionExists, SessionNotFound, StoreFailed
 from stage1_context.journal import KINDS, Record, record_from_json, record_to_json
 from stage1_context.store import (
     SessionInfo,
     check_expected,
     check_session_id,
     searchable_id,
-    session_exists,
-    session_not_found,
     store_closed,
 )
 from stage1_context.stores.postgres_schema import APPEND, CREATE, READ, SESSIONS, create_tables
@@ -101,7 +99,7 @@ class PostgresStore:
         """Create a journal."""
         check_session_id(session_id)
         if not await self._fetch(CREATE, session_id, *_columns(records)):
-            raise session_exists(session_id)
+            raise SessionExists(session_id)
 
     async def append(self, session_id: str, *records: Record, expected: int | None = None) -> int:
         """Append records; return the number of records in the journal."""
@@ -157,7 +155,7 @@ class PostgresStore:
 
     async def _not_found(self, session_id: str) -> NoReturn:
         query = "SELECT id FROM llm_stages_session ORDER BY updated DESC, key DESC LIMIT 5"
-        raise session_not_found(session_id, [id for (id,) in reversed(await self._fetch(query))])
+        raise SessionNotFound(session_id, [id for (id,) in reversed(await self._fetch(query))])
 
     async def _fetch(self, query: str, *arguments: object) -> list[Any]:
         """Return the rows of one statement, which is repeated after a conflict with another one.

@@ -21,15 +21,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from stage0_gateway import Accepted, check_arguments
-from stage1_context.errors import ContextError, StoreFailed
+from stage1_context.errors import ContextError, SessionExists, SessionNotFound, StoreFailed
 from stage1_context.journal import Record, record_from_json, record_to_json
 from stage1_context.store import (
     SessionInfo,
     check_expected,
     check_session_id,
     searchable_id,
-    session_exists,
-    session_not_found,
     store_closed,
 )
 from stage1_context.stores.sqlite_file import open_file, transaction
@@ -79,7 +77,7 @@ class SqliteStore:
             try:
                 made = database.execute(query, (session_id, now, now))
             except sqlite3.IntegrityError:
-                raise session_exists(session_id) from None
+                raise SessionExists(session_id) from None
             _insert(database, made.lastrowid or 0, 0, rows)
 
         await self._in_thread(write, writes=True)
@@ -208,7 +206,7 @@ def _find(database: sqlite3.Connection, session_id: str) -> tuple[int, int]:
         newest = database.execute(
             "SELECT id FROM session ORDER BY updated DESC, key DESC LIMIT 5"
         ).fetchall()
-        raise session_not_found(session_id, [id for (id,) in reversed(newest)])
+        raise SessionNotFound(session_id, [id for (id,) in reversed(newest)])
     key, length = found
     return key, length
 

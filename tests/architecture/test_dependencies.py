@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-STAGES = ["stage0_gateway", "stage1_context", "stage2_output", "stage3_tools"]
+PACKAGES = ["stage0_gateway", "stage1_context", "stage2_output", "stage3_tools", "llm_stages"]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 PART_OF = {"pydantic-core": "pydantic"}  # released together; pydantic pins its version
@@ -35,7 +35,7 @@ def imported(source: str) -> set[str]:
             modules.update(each.name.partition(".")[0] for each in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level:
             modules.add(node.module.partition(".")[0])
-    return modules - set(sys.stdlib_module_names) - {*STAGES}
+    return modules - set(sys.stdlib_module_names) - {*PACKAGES}
 
 
 @cache
@@ -55,11 +55,11 @@ def undeclared(source: str, declared: set[str]) -> set[str]:
     return {module for module in imported(source) if not is_declared(module)}
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_every_imported_distribution_is_declared(stage):
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_imported_distribution_is_declared(package):
     runtime = [extra for extra in EXTRAS if extra not in ("bench", "test", "dev")]
     declared = names(PROJECT["dependencies"]).union(*(names(EXTRAS[extra]) for extra in runtime))
-    sources = [path.read_text() for path in sorted((ROOT / stage).rglob("*.py"))]
+    sources = [path.read_text() for path in sorted((ROOT / package).rglob("*.py"))]
     assert set().union(*(undeclared(source, declared) for source in sources)) == set()
 
 

@@ -61,8 +61,18 @@ LAYERS = {
         "orchestrators": ["turn", "loop", "ask"],
         "entry": ["runner/", "chain/", "trace/", "cli/", "__main__"],
     },
+    "llm_stages": {
+        "stages": ["stage0_gateway", "stage1_context", "stage2_output", "stage3_tools"],
+        "values": [],
+        "core": [],
+        "orchestrators": [],
+        "entry": ["testing/"],
+    },
 }
-"""The layers of each stage, in import order. A name with a slash is a room."""
+"""The layers of each package, in import order. A name with a slash is a room."""
+
+FACES = ["llm_stages/testing"]
+"""The rooms that programs import by their name: they export names, like a package."""
 
 LAZY = {
     ("stage0_gateway.gateway", "offline/"),
@@ -184,7 +194,8 @@ def test_a_room_lists_its_modules_and_holds_no_code(stage):
             name for name in names if not re.search(rf"^ *{name}  ", docstring_of(init), re.M)
         ]
         assert (init.parent.name, missing) == (init.parent.name, [])
-        assert len(ast.parse(init.read_text()).body) == 1, init
+        is_face = init.parent.relative_to(ROOT).as_posix() in FACES
+        assert is_face or len(ast.parse(init.read_text()).body) == 1, init
 
 
 @pytest.mark.parametrize("stage", LAYERS)
@@ -204,7 +215,7 @@ def test_a_package_exports_every_name_that_it_imports_from_its_stage(stage):
     ]
     program = (
         f"import sys, {stage} as s; loaded = sys.modules.keys() & {{*{lazy}}}\n"
-        f"from {stage} import *; print(loaded, {{*s.__all__}} ^ {{*{names}}}, "
+        f"from {stage} import *; print(loaded, {{*getattr(s, '__all__', ())}} ^ {{*{names}}}, "
         f"[n for n in {names} if n not in globals()])"
     )
     ran = subprocess.run(

@@ -13,7 +13,7 @@ import pytest
 
 pytestmark = pytest.mark.real
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("stage0_gateway", "stage1_context", "stage2_output", "stage3_tools")
+PACKAGES = ("stage0_gateway", "stage1_context", "stage2_output", "stage3_tools", "llm_stages")
 DATA = (
     "stage3_tools/trace/run.schema.json",
     "stage3_tools/trace/page/page.html",
