@@ -13,13 +13,15 @@ and Hypothesis: the extra `[testing]`.
 
 Modules:
     stores    `StoreContract`: create, append, read and list, also by several writers at once
+    dialects  `DialectContract`: describe tools, render requests, read replies, whole runs
 """
 
 try:
     import pytest
 
-    pytest.register_assert_rewrite("llm_stages.testing.stores")
+    pytest.register_assert_rewrite("llm_stages.testing.dialects", "llm_stages.testing.stores")
 
+    from llm_stages.testing.dialects import DialectContract as DialectContract
     from llm_stages.testing.stores import StoreContract as StoreContract
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
@@ -28,4 +30,4 @@ except ModuleNotFoundError as error:
         name=error.name,
     ) from error
 
-__all__ = ["StoreContract"]
+__all__ = ["DialectContract", "StoreContract"]
