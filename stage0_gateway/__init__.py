@@ -93,9 +93,11 @@ from stage0_gateway.response import FinishReason as FinishReason
 from stage0_gateway.response import Usage as Usage
 from stage0_gateway.response import normalize_finish_reason as normalize_finish_reason
 from stage0_gateway.response import response_of as response_of
+from stage0_gateway.server.format import ServerFormat as ServerFormat
 from stage0_gateway.streaming.events import StreamEvent as StreamEvent
 from stage0_gateway.streaming.events import TextEvent as TextEvent
 from stage0_gateway.streaming.stream import MessageStream as MessageStream
+from stage0_gateway.wire.format import WireFormat as WireFormat
 
 __all__ = [
     "FUNCTION",
@@ -145,6 +147,7 @@ __all__ = [
     "ScriptedModel",
     "ScriptedReply",
     "ServerFailed",
+    "ServerFormat",
     "StreamEvent",
     "StreamInterrupted",
     "TextEvent",
@@ -155,6 +158,7 @@ __all__ = [
     "ToolSpec",
     "Usage",
     "WarningEvent",
+    "WireFormat",
     "as_message",
     "as_messages",
     "check_arguments",

@@ -12,17 +12,20 @@ The tests compare types and attributes, never the texts of errors. They need pyt
 and Hypothesis: the extra `[testing]`.
 
 Modules:
-    stores    `StoreContract`: create, append, read and list, also by several writers at once
-    dialects  `DialectContract`: describe tools, render requests, read replies, whole runs
+    stores        `StoreContract`: create, append, read and list, also by several writers at once
+    wire_formats  `WireFormatContract`: requests and replies, sent through both directions
+    dialects      `DialectContract`: describe tools, render requests, read replies, whole runs
 """
 
 try:
     import pytest
 
-    pytest.register_assert_rewrite("llm_stages.testing.dialects", "llm_stages.testing.stores")
+    for _module in ("dialects", "stores", "wire_formats"):
+        pytest.register_assert_rewrite(f"{__name__}.{_module}")
 
     from llm_stages.testing.dialects import DialectContract as DialectContract
     from llm_stages.testing.stores import StoreContract as StoreContract
+    from llm_stages.testing.wire_formats import WireFormatContract as WireFormatContract
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
         f"llm_stages.testing needs {error.name}, which is not installed: "
@@ -30,4 +33,4 @@ except ModuleNotFoundError as error:
         name=error.name,
     ) from error
 
-__all__ = ["DialectContract", "StoreContract"]
+__all__ = ["DialectContract", "StoreContract", "WireFormatContract"]
