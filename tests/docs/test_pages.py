@@ -11,6 +11,7 @@ input. The notice of the offline model is omitted.
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections import Counter
@@ -24,6 +25,8 @@ from sybil import Example, Sybil
 from sybil.evaluators.python import PythonEvaluator
 from sybil.parsers.markdown import CodeBlockParser
 
+from tests.programs import run_program
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
@@ -33,6 +36,11 @@ LESSONS = {
     "stage2_output": "3-output.md",
     "stage3_tools": "4-tools.md",
 }
+LLM_STAGES = re.compile(
+    r"""llm-stages(?P<arguments>[^|<>;&$*]*)(?: < /dev/null)?(?P<status>; echo "status \$\?")?"""
+)
+"""A command that needs no shell."""
+
 run_python = PythonEvaluator()
 
 
@@ -70,17 +78,26 @@ def run_command(command: str, shown: str, folder: Path) -> str:
         "PYTHONUTF8": "1",
         "HOME": str(folder),
     }
-    done = subprocess.run(
-        ["sh", "-c", command],
-        cwd=folder,
-        env=environment,
-        input="".join(re.findall(r"^> (.*\n?)", shown, re.MULTILINE)),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        encoding="utf-8",
-        timeout=60,
-    )
+    given = "".join(re.findall(r"^> (.*\n?)", shown, re.MULTILINE))
+    if call := LLM_STAGES.fullmatch(command):
+        arguments = ["-m", "stage3_tools", *shlex.split(call["arguments"])]
+        done = run_program(
+            arguments, environment=environment, cwd=folder, input=given, is_merged=True
+        )
+        if call["status"]:
+            done.stdout += f"status {done.returncode}\n"
+    else:
+        done = subprocess.run(
+            ["sh", "-c", command],
+            cwd=folder,
+            env=environment,
+            input=given,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            timeout=60,
+        )
     printed = re.sub(r"^(> )?NOTICE: .*\n", r"\1", done.stdout, flags=re.MULTILINE)
     return re.sub(r" +$", "", printed, flags=re.MULTILINE).strip()
 
@@ -161,10 +178,9 @@ def test_the_steps_without_make_write_the_run_file_and_the_page(tmp_path):
     steps = re.search(r"Without `make`.*?```console\n(.*?)```", text, re.DOTALL)[1].splitlines()
     programs = [step.partition("#")[0].strip() for step in steps[2:]]
     for program in programs:
-        command = program.replace(".venv/bin/python", sys.executable)
-        command = command.replace("examples/", f"{ROOT}/examples/")
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        subprocess.run(command.split(), cwd=tmp_path, env=environment, check=True)
+        name, *arguments = program.replace("examples/", f"{ROOT}/examples/").split()
+        assert name == ".venv/bin/python"
+        assert run_program(arguments, cwd=tmp_path).returncode == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run.html", "run.jsonl"]
     makefile = (ROOT / "Makefile").read_text()
     for program in programs:

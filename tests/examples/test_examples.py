@@ -1,4 +1,4 @@
-"""Every example runs as a subprocess, without a key and a network, and prints its transcript."""
+"""Every example runs in a process of its own, without a key and a network, and prints its transcript."""
 
 import functools
 import json
@@ -17,6 +17,7 @@ import pytest
 
 from stage0_gateway.offline.local_server import make_server
 from stage3_tools.cli.main import main
+from tests.programs import run_program
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -37,15 +38,8 @@ def run(name, *arguments, **environment):
         arguments: The arguments of the command line.
         environment: The environment variables; no others are set.
     """
-    inherited = {key: os.environ[key] for key in ("PATH", "SYSTEMROOT") if key in os.environ}
-    return subprocess.run(
-        [sys.executable, EXAMPLES / name, *arguments],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        env={**inherited, "PYTHONUTF8": "1", "PYTHONWARNINGS": "error", **environment},
-        timeout=60,
-    )
+    environment = {"PATH": os.environ["PATH"], **environment}
+    return run_program([EXAMPLES / name, *arguments], environment=environment, warnings="error")
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
@@ -183,13 +177,11 @@ def test_the_database_agent_answers_from_a_database_and_continues_its_session(tm
         database.execute("create table people (name text)")
     program = EXAMPLES / "programs" / "database_agent.py"
     for _ in range(2):  # the second time, the session exists
-        done = subprocess.run(
-            [sys.executable, "-W", "error", program, "Show the schema"],
-            capture_output=True,
-            text=True,
+        done = run_program(
+            [program, "Show the schema"],
+            environment={"PATH": os.environ["PATH"], "LLM_MODEL": "offline:teacher"},
             cwd=tmp_path,
-            env={"PATH": os.environ["PATH"], "LLM_MODEL": "offline:teacher"},
-            timeout=60,
+            warnings="error",
         )
         assert (done.returncode, "ResourceWarning" in done.stderr) == (0, False), done.stderr
         assert "CREATE TABLE people (name text)" in done.stdout
@@ -239,15 +231,8 @@ TRACED += [f"programs/{name}.py" for name in ("question", "step_by_step", "typed
 @pytest.mark.parametrize("name", TRACED)
 def test_the_replay_of_a_run_of_an_example_is_identical(name, tmp_path, capsys):
     path = tmp_path / "run.jsonl"
-    inherited = {key: os.environ[key] for key in ("PATH", "SYSTEMROOT") if key in os.environ}
     program = Path(__file__).parent / "traced.py"
-    done = subprocess.run(
-        [sys.executable, program, path, EXAMPLES / name],
-        capture_output=True,
-        text=True,
-        env={**inherited, "PYTHONUTF8": "1"},
-        timeout=60,
-    )
+    done = run_program([program, path, EXAMPLES / name])
     assert done.returncode == 0, done.stderr
     assert path.exists()
     status = main(["replay", str(path)])

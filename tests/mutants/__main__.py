@@ -1,0 +1,128 @@
+"""Change the packages in small ways, and check that the tests notice: `make mutants`.
+
+Each room of a package gets the same number of mutants, chosen by a seed. `equivalents.json` lists
+the mutants that behave like the original, with the reason.
+"""
+
+import argparse
+import json
+import os
+import random
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # the files of this checkout
+
+from tests.mutants.changes import Mutant, mutants_of
+from tests.mutants.session import MutantSession
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ["stage0_gateway", "stage1_context", "stage2_output", "stage3_tools"]
+EQUIVALENTS = Path(__file__).parent / "equivalents.json"
+CORE = [
+    "stage3_tools/turn",
+    "stage3_tools/loop",
+    "stage3_tools/decision",
+    "stage2_output/extraction",
+    "stage1_context/view",
+    "stage3_tools/execution",
+    "stage3_tools/run",
+    "stage1_context/transcript",
+]
+"""The rooms whose tests must notice 90 % of the mutants that are not equivalent."""
+
+BAR = 0.9
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the mutants of rooms; return 1 if a room of the core misses the bar."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("rooms", nargs="*", metavar="room", help="such as stage3_tools/run; all")
+    parser.add_argument("--core", action="store_true", help="the rooms with a bar")
+    parser.add_argument("--sample", type=int, default=12, help="the mutants of each room; 12")
+    parser.add_argument("--seed", type=int, default=1, help="chooses the mutants; 1")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--tests", nargs="*", default=["tests"], help="files and folders; tests")
+    options = parser.parse_args(arguments)
+    every = rooms()
+    names = options.rooms or (CORE if options.core else list(every))
+    if unknown := [name for name in names if name not in every]:
+        parser.error(f"Unknown rooms: {', '.join(unknown)}. The rooms are {', '.join(every)}.")
+    chosen = {name: sample(name, every[name], options.seed, options.sample) for name in names}
+    results = run([each for some in chosen.values() for each in some], options)
+    return report(chosen, results)
+
+
+def rooms() -> dict[str, list[str]]:
+    """Return the files of each room; a module of the top level is a room of its own."""
+    found: dict[str, list[str]] = {}
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            if path.stem not in ("__init__", "__main__"):
+                name = path.relative_to(ROOT)
+                room = "/".join(name.with_suffix("").parts[:2])
+                found.setdefault(room, []).append(name.as_posix())
+    return found
+
+
+def sample(room: str, paths: Sequence[str], seed: int, number: int) -> list[Mutant]:
+    """Return the mutants of a room for a seed."""
+    found = [mutant for path in paths for mutant in mutants_of(ROOT, path)]
+    return random.Random(f"{seed} {room}").sample(found, min(number, len(found)))
+
+
+def run(mutants: Sequence[Mutant], options: argparse.Namespace) -> dict[Mutant, str]:
+    """Return the result of each mutant."""
+    results: dict[Mutant, str] = {}
+    start = time.perf_counter()
+
+    def on_result(mutant: Mutant, result: str) -> None:
+        results[mutant] = result
+        seconds = time.perf_counter() - start
+        print(f"  {len(results)} of {len(mutants)}: {result}, {seconds:.0f} s", flush=True)
+
+    session = MutantSession(ROOT, PACKAGES, mutants, on_result, options.processes)
+    arguments = ["-q", "-p", "no:cacheprovider", "--capture=no", *options.tests]
+    status = pytest.main(arguments, plugins=[session])
+    if len(results) < len(mutants):
+        sys.exit(int(status) or 2)
+    return results
+
+
+def reason(mutant: Mutant) -> str:
+    """Return why a mutant is equivalent; empty if that is not known."""
+    for row in json.loads(EQUIVALENTS.read_text(encoding="utf-8")):
+        if (row["path"], row["before"], row["after"]) == (mutant.path, mutant.before, mutant.after):
+            return str(row["reason"])
+    return ""
+
+
+def report(chosen: dict[str, list[Mutant]], results: dict[Mutant, str]) -> int:
+    """Print the survivors and a table of the rooms; return 1 if a room of the core misses the bar."""
+    missed = []
+    table = [f"{'room':32} mutants  equivalent  killed  share"]
+    for room, mutants in chosen.items():
+        survivors = [each for each in mutants if results[each] in ("survived", "not run")]
+        equivalent = [each for each in survivors if reason(each)]
+        killed, all_others = len(mutants) - len(survivors), len(mutants) - len(equivalent)
+        share = killed / all_others if all_others else 1.0
+        table.append(f"{room:32} {len(mutants):7}  {len(equivalent):10}  {killed:6}  {share:5.0%}")
+        if room in CORE and share < BAR:
+            missed.append(room)
+        for each in survivors:
+            print(f"\n{each.path}:{each.lines[0]}  {each.operator}, {results[each]}")
+            print(f"    {reason(each)}" if reason(each) else "    NOT EXPLAINED")
+            print("\n".join(f"    - {line}" for line in each.before.splitlines()))
+            print("\n".join(f"    + {line}" for line in each.after.splitlines()))
+    print("\n" + "\n".join(table))
+    if missed:
+        print(f"Below {BAR:.0%}: {', '.join(missed)}.")
+    return int(bool(missed))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
