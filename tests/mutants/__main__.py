@@ -70,9 +70,10 @@ def rooms() -> dict[str, list[str]]:
 
 
 def sample(room: str, paths: Sequence[str], seed: int, number: int) -> list[Mutant]:
-    """Return the mutants of a room for a seed."""
+    """Return the mutants of a room for a seed. A larger sample contains every smaller one."""
     found = [mutant for path in paths for mutant in mutants_of(ROOT, path)]
-    return random.Random(f"{seed} {room}").sample(found, min(number, len(found)))
+    random.Random(f"{seed} {room}").shuffle(found)
+    return found[:number]
 
 
 def run(mutants: Sequence[Mutant], options: argparse.Namespace) -> dict[Mutant, str]:

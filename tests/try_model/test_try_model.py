@@ -4,8 +4,6 @@ import importlib
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ import pytest
 from stage0_gateway import Gateway, Message, ScriptedModel, ToolCall
 from stage2_output import Issue
 from stage3_tools import DecisionMade, FeedbackGiven
+from tests.programs import run_program
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "performance" / "models.md"
@@ -149,16 +148,8 @@ def rows_of(page):
 
 
 def run(*arguments, cwd, **environment):
-    inherited = {key: os.environ[key] for key in ("PATH", "SYSTEMROOT") if key in os.environ}
-    return subprocess.run(
-        [sys.executable, HERE, *arguments],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        cwd=cwd,
-        env={**inherited, "PYTHONUTF8": "1", "PYTHONWARNINGS": "error", **environment},
-        timeout=60,
-    )
+    environment = {"PATH": os.environ["PATH"], **environment}
+    return run_program([HERE, *arguments], cwd=cwd, environment=environment, warnings="error")
 
 
 def test_the_program_tries_the_embedded_model_and_writes_json_and_a_report(tmp_path):

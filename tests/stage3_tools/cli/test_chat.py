@@ -1,4 +1,4 @@
-"""`llm-stages chat` in a pseudo-terminal, as a person uses it."""
+"""`llm-stages chat` in a pseudo-terminal."""
 
 import contextlib
 import json
@@ -7,7 +7,6 @@ import re
 import select
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
@@ -16,31 +15,26 @@ from stage0_gateway import Message
 from stage1_context import MessageHistory
 from stage3_tools.cli.live import reply_in
 from stage3_tools.cli.main import main
+from tests.programs import Program
 
 pty = pytest.importorskip("pty", reason="pseudo-terminals need a POSIX system")
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
 
 
-class Person:
-    """A person at a terminal: types lines, and waits for what appears.
-
-    The program does not inherit the action of SIGINT: shells ignore it if they run the tests in the
-    background.
-    """
+class Chat:
+    """A chat in a terminal: types lines, and waits for texts that appear."""
 
     def __init__(self, *options: str, **environment: str) -> None:
-        self.terminal, other = pty.openpty()
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "stage3_tools", "chat", *options],
-            stdin=other,
-            stdout=other,
-            stderr=other,
-            start_new_session=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-            env={**os.environ, "TERM": "xterm", "COLUMNS": "200", **environment},
+        self.terminal, self.other_end = pty.openpty()
+        name = os.ttyname(self.other_end)
+        self.process = Program(
+            ["-m", "stage3_tools", "chat", *options],
+            stdin=name,
+            stdout=name,
+            stderr=name,
+            environment={**os.environ, "TERM": "xterm", "COLUMNS": "200", **environment},
         )
-        os.close(other)
         self.seen = self.raw = ""
 
     def interrupts(self) -> None:
@@ -76,25 +70,23 @@ class Person:
 
 
 @pytest.fixture
-def person():
-    """`person(*options)` starts a chat; it is killed after the test."""
-    people = []
+def new_chat():
+    """`new_chat(*options)` starts a chat; it is killed after the test."""
+    chats = []
 
-    def start(*options: str, **environment: str) -> Person:
-        people.append(Person(*options, **environment))
-        return people[-1]
+    def start(*options: str, **environment: str) -> Chat:
+        chats.append(Chat(*options, **environment))
+        return chats[-1]
 
     yield start
-    for each in people:
-        if each.process.poll() is None:
-            each.process.kill()
-            each.process.wait()
-        with contextlib.suppress(OSError):
-            os.close(each.terminal)
+    for each in chats:
+        each.process.kill()
+        os.close(each.terminal)
+        os.close(each.other_end)
 
 
-def test_a_question_shows_the_call_the_result_and_the_reply(person, tool_file):
-    chat = person("--tools", tool_file)
+def test_a_question_shows_the_call_the_result_and_the_reply(new_chat, tool_file):
+    chat = new_chat("--tools", tool_file)
     chat.waits_for("> ")
     chat.types("What is the weather in Rome?")
     chat.waits_for('→ get_weather {"city": "Rome"}')
@@ -105,23 +97,23 @@ def test_a_question_shows_the_call_the_result_and_the_reply(person, tool_file):
     assert chat.leaves() == 0
 
 
-def test_the_last_session_continues(person, tool_file):
-    first = person("--tools", tool_file)
+def test_the_last_session_continues(new_chat, tool_file):
+    first = new_chat("--tools", tool_file)
     first.waits_for("> ")
     first.types("What is the weather in Rome?")
     first.waits_for("temp 22.")
     first.waits_for("> ")
     first.types("/quit")
     assert first.leaves() == 0
-    second = person("-c", "--tools", tool_file)
+    second = new_chat("-c", "--tools", tool_file)
     second.waits_for("continues (4 messages)")
     second.waits_for("> ")
     second.types("/quit")
     assert second.leaves() == 0
 
 
-def test_undo_removes_the_last_exchange(person, tool_file):
-    chat = person("--tools", tool_file)
+def test_undo_removes_the_last_exchange(new_chat, tool_file):
+    chat = new_chat("--tools", tool_file)
     chat.waits_for("> ")
     chat.types("What is the weather in Rome?")
     chat.waits_for("temp 22.")
@@ -132,8 +124,8 @@ def test_undo_removes_the_last_exchange(person, tool_file):
     chat.waits_for("There is nothing to undo.")
 
 
-def test_an_approver_rejects_a_write_with_a_reason(person, tool_file):
-    chat = person("--tools", tool_file, "--approve")
+def test_an_approver_rejects_a_write_with_a_reason(new_chat, tool_file):
+    chat = new_chat("--tools", tool_file, "--approve")
     chat.waits_for("> ")
     chat.types("Delete the file a.txt")
     chat.waits_for("Run it?")
@@ -144,8 +136,8 @@ def test_an_approver_rejects_a_write_with_a_reason(person, tool_file):
     chat.waits_for("> ")
 
 
-def test_ctrl_c_at_the_prompt_ends_the_chat(person):
-    chat = person()
+def test_ctrl_c_at_the_prompt_ends_the_chat(new_chat):
+    chat = new_chat()
     chat.waits_for("> ")
     for _ in range(20):  # a signal that arrives before the prompt waits is lost
         chat.interrupts()
@@ -175,10 +167,10 @@ def get_weather(city: str) -> str:
 '''
 
 
-def test_ctrl_c_stops_a_reply_and_the_session_continues(person, tmp_path, capsys):
+def test_ctrl_c_stops_a_reply_and_the_session_continues(new_chat, tmp_path, capsys):
     path = tmp_path / "slow_tools.py"
     path.write_text(SLOW, encoding="utf-8")
-    chat = person("--tools", str(path))
+    chat = new_chat("--tools", str(path))
     chat.waits_for("> ")
     chat.types("Wait long, 5 seconds")
     chat.waits_for("waiting")
@@ -198,8 +190,8 @@ def test_ctrl_c_stops_a_reply_and_the_session_continues(person, tmp_path, capsys
     assert MessageHistory(map(Message.from_dict, messages)).check_history() == []
 
 
-def test_ctrl_c_at_a_question_for_approval_stops_the_reply(person, tool_file):
-    chat = person("--tools", tool_file, "--approve")
+def test_ctrl_c_at_a_question_for_approval_stops_the_reply(new_chat, tool_file):
+    chat = new_chat("--tools", tool_file, "--approve")
     chat.waits_for("> ")
     chat.types("Delete the file a.txt")
     chat.waits_for("Run it?")
@@ -209,8 +201,8 @@ def test_ctrl_c_at_a_question_for_approval_stops_the_reply(person, tool_file):
     chat.waits_for("says for Rome: temp 22.")
 
 
-def test_undo_twice_removes_two_exchanges(person, tool_file):
-    chat = person("--tools", tool_file)
+def test_undo_twice_removes_two_exchanges(new_chat, tool_file):
+    chat = new_chat("--tools", tool_file)
     for city in ("Rome", "Oslo"):
         chat.waits_for("> ")
         chat.types(f"What is the weather in {city}?")
@@ -223,8 +215,8 @@ def test_undo_twice_removes_two_exchanges(person, tool_file):
     chat.waits_for("There is nothing to undo.")
 
 
-def test_a_call_is_edited_and_a_tool_is_always_approved(person, tool_file):
-    chat = person("--tools", tool_file, "--approve")
+def test_a_call_is_edited_and_a_tool_is_always_approved(new_chat, tool_file):
+    chat = new_chat("--tools", tool_file, "--approve")
     chat.waits_for("> ")
     chat.types("Delete the file a.txt")
     chat.waits_for("Run it?")
@@ -244,23 +236,23 @@ def test_a_call_is_edited_and_a_tool_is_always_approved(person, tool_file):
 
 
 @pytest.mark.parametrize(("value", "is_colored"), [("", True), ("1", False)])
-def test_no_color_is_respected(person, tool_file, value, is_colored):
-    chat = person("--tools", tool_file, NO_COLOR=value)
+def test_no_color_is_respected(new_chat, tool_file, value, is_colored):
+    chat = new_chat("--tools", tool_file, NO_COLOR=value)
     chat.waits_for("> ")
     chat.types("What is the weather in Rome?")
     chat.waits_for("temp 22.")
     assert bool(re.search(r"\x1b\[3\d", chat.raw)) == is_colored
 
 
-def test_unknown_commands_list_the_known_ones(person):
-    chat = person()
+def test_unknown_commands_list_the_known_ones(new_chat):
+    chat = new_chat()
     chat.waits_for("> ")
     chat.types("/help")
     chat.waits_for("/tools  /undo  /new  /quit")
 
 
-def test_sessions_lists_and_prints_conversations(person, tool_file, capsys):
-    chat = person("--tools", tool_file)
+def test_sessions_lists_and_prints_conversations(new_chat, tool_file, capsys):
+    chat = new_chat("--tools", tool_file)
     chat.waits_for("> ")
     chat.types("What is the weather in Rome?")
     chat.waits_for("temp 22.")

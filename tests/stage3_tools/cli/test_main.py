@@ -18,7 +18,9 @@ from stage3_tools import ApprovalRequest, Approve, ToolCalled
 from stage3_tools.cli.live import LiveOutput, approver
 from stage3_tools.cli.main import main
 from stage3_tools.cli.terminal import Terminal
+from tests.programs import run_program
 
+ROOT = Path(__file__).parents[3]
 COMMANDS = (
     "ask",
     "chat",
@@ -201,25 +203,10 @@ def test_a_table_without_rows_has_its_columns(capsys):
     assert capsys.readouterr().out == "session  question\n"
 
 
-PROGRAM = """
-import sys
-{before}
-from stage3_tools.cli.main import main
-sys.exit(main(sys.argv[1:]))
-"""
-
-
-def run(*arguments, before="", stdout=subprocess.PIPE, **environment):
+def run(*arguments, umask=None, **environment):
     """Run the command in a process of its own, whose output is not a terminal."""
-    return subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(before=before), *arguments],
-        stdout=stdout,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **environment},
-        cwd=Path(__file__).parents[3],
-        timeout=60,
-    )
+    command = ["-m", "stage3_tools", *arguments]
+    return run_program(command, umask=umask, environment={**os.environ, **environment})
 
 
 def test_a_piped_reply_has_no_colors(tool_file):
@@ -233,24 +220,42 @@ def test_a_piped_reply_has_no_colors(tool_file):
     "missing", ["rich", "readline", "pty", "termios"], ids=lambda name: f"without {name}"
 )
 def test_the_command_works_without_optional_modules(tool_file, missing):
-    before = f"sys.modules[{missing!r}] = None"
-    done = run("check", tool_file, before=before)
+    program = f"""
+import sys
+sys.modules[{missing!r}] = None
+from stage3_tools.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+    def run(*arguments):
+        return subprocess.run(
+            [sys.executable, "-c", program, *arguments],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            timeout=60,
+        )
+
+    done = run("check", tool_file)
     assert (done.returncode, done.stdout) == (0, "2 tools, no problems.\n")
-    chat = run("chat", before=before)
+    chat = run("chat")
     assert (chat.returncode, "Traceback" in chat.stderr) == (0, False)
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
 @pytest.mark.parametrize(
-    "arguments",
-    [("--help",), ("tools", "my_tools.py"), ("export", "run.jsonl", "--to", "atif")],
-    ids=" ".join,
+    ("arguments", "unbuffered"),
+    [
+        (("--help",), ""),
+        (("tools", "my_tools.py"), "1"),
+        pytest.param(("tools", "my_tools.py"), "", marks=pytest.mark.long),
+        (("export", "run.jsonl", "--to", "atif"), ""),
+    ],
 )
 def test_a_reader_that_closes_the_pipe_causes_no_output(run_file, arguments, unbuffered):
     command = [sys.executable, "-m", "stage3_tools", *arguments]
     environment = {
         **os.environ,
-        "PYTHONPATH": str(Path(__file__).parents[3]),
+        "PYTHONPATH": str(ROOT),
         "PYTHONUNBUFFERED": unbuffered,
     }
     with subprocess.Popen(
@@ -268,7 +273,14 @@ def test_a_reader_that_closes_the_pipe_causes_no_output(run_file, arguments, unb
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_output_that_cannot_be_written_is_an_error(tool_file):
     with open("/dev/full", "w") as full:
-        done = run("tools", tool_file, stdout=full, PYTHONUNBUFFERED="")
+        done = subprocess.run(
+            [sys.executable, "-m", "stage3_tools", "tools", tool_file],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": ""},
+            cwd=ROOT,
+        )
     assert (done.returncode, done.stderr) == (1, "Error: [Errno 28] No space left on device\n")
 
 
@@ -289,7 +301,6 @@ def test_a_trace_to_another_file_is_refused_without_asking_the_model(tmp_path, c
 @pytest.mark.skipif(sys.platform == "win32", reason="needs the modes of Unix")
 def test_only_the_owner_may_read_what_the_commands_write(tool_file, tmp_path, capsys):
     path, environment = tmp_path / "run.jsonl", {"HOME": str(tmp_path), "LLM_STAGES_SESSIONS": ""}
-    before = "import os; os.umask(0o022)"
     for command in (
         ("chat", "--trace", path),
         ("ask", "Hello", "--trace", path),
@@ -299,7 +310,7 @@ def test_only_the_owner_may_read_what_the_commands_write(tool_file, tmp_path, ca
         ("diff", path, path, "-o", tmp_path / "diff.html"),
         ("replay", path, "--from", "1", "-o", tmp_path / "fork.jsonl"),
     ):
-        done = run(*map(str, command), before=before, **environment)
+        done = run(*map(str, command), umask=0o022, **environment)
         assert done.returncode == 0, done.stderr
     modes = {
         str(each.relative_to(tmp_path)): oct(stat.S_IMODE(each.stat().st_mode))
@@ -371,10 +382,14 @@ def test_the_approver_shows_a_call_unless_the_last_line_shows_all_of_it(
         assert (full in capsys.readouterr().err) is not shown
 
 
-def test_a_retry_is_reported_once():
+def test_a_retry_is_reported_once(tmp_path):
+    program = tmp_path / "without_waiting.py"
+    program.write_text(
+        "import stamina\nstamina.set_testing(True, attempts=100, cap=True)\n"
+        "from stage3_tools.cli.main import main\nmain()\n"
+    )
     down = {"LLM_MODEL": "", "LLM_BASE_URL": "http://127.0.0.1:9/v1"}
-    before = "import stamina; stamina.set_testing(True, attempts=100, cap=True)"
-    done = run("ask", "Hello", before=before, **down)
+    done = run_program([program, "ask", "Hello"], environment={**os.environ, **down})
     *lines, error = done.stderr.splitlines()
     assert lines == [
         "ConnectionFailed: retrying in 0.5 s (attempt 2 of 3)",
