@@ -221,6 +221,39 @@ def test_random_schemas_and_values_have_the_verdict_of_jsonschema_alone(
     assert seen
 
 
+def error_of(schema):
+    """Return the text of the error of an invalid schema, or None."""
+    try:
+        CompiledSchema(schema)
+    except InvalidSchema as error:
+        return str(error)
+    return None
+
+
+NAMES_OF_KEYWORDS = [*KEYWORDS, "$id", "$anchor", "$dynamicRef", "$defs", "$comment", "items"]
+
+
+@settings(max_examples=100)
+@given(
+    st.sampled_from([DRAFT2020, DRAFT7]),
+    st.lists(RULE, max_size=3).map(dict),
+    st.sampled_from(NAMES_OF_KEYWORDS),
+    VALUES | st.sampled_from([{"a": {"type": "text"}}, {"type": []}, ["a", "a"], {"b": ["a"]}]),
+)
+def test_an_invalid_schema_has_the_same_error_with_and_without_jsonschema_rs(
+    draft, rules, keyword, value
+):
+    pytest.importorskip("jsonschema_rs")
+    for schema in (
+        {"$schema": draft, **rules, keyword: value},
+        {"$schema": draft, "properties": {"a": {**rules, keyword: value}}},
+    ):
+        with pytest.MonkeyPatch.context() as without:
+            without.setattr(confirm, "find_spec", lambda name: None)
+            expected = error_of(schema)
+        assert error_of(schema) == expected
+
+
 @settings(max_examples=300)
 @given(st.lists(RULE, max_size=3).map(dict), VALUES)
 @example({"patternProperties": {"a": False}}, {"ab": 1})
@@ -310,37 +343,53 @@ class PanicException(BaseException):
     """The class of panics of a library in Rust, which is not an `Exception`."""
 
 
+def library_that(raises, *, when):
+    """Return a stand-in for `jsonschema_rs` that raises an error in one of its three steps.
+
+    It confirms nothing.
+    """
+
+    def step(name, result):
+        def run(*args, **options):
+            if name == when:
+                raise raises
+            return result
+
+        return run
+
+    class Validator:
+        is_valid = staticmethod(step("checking", False))
+
+    class Library:
+        validator_for = staticmethod(step("compiling", Validator))
+
+        class meta:  # noqa: N801
+            is_valid = staticmethod(step("reading", False))
+
+    return Library
+
+
+STEPS = ["reading", "compiling", "checking"]
+
+
 @pytest.mark.parametrize("error", [PanicException, ValueError])
-@pytest.mark.parametrize("when", ["compiling", "checking"])
+@pytest.mark.parametrize("when", STEPS)
 def test_after_a_failure_of_jsonschema_rs_the_verdict_is_that_of_jsonschema(
     error, when, monkeypatch
 ):
-    def fail(*args, **options):
-        raise error
-
-    class Validator:
-        is_valid = staticmethod(fail)
-
-    class Library:
-        validator_for = staticmethod(
-            fail if when == "compiling" else lambda *args, **options: Validator
-        )
-
     monkeypatch.setattr(confirm, "find_spec", lambda name: True)
-    monkeypatch.setitem(sys.modules, "jsonschema_rs", Library)
+    monkeypatch.setitem(sys.modules, "jsonschema_rs", library_that(error, when=when))
     compiled = CompiledSchema({"type": "integer"})
     assert compiled.fits(1)
     assert compiled.issues(1) == ()
     assert not compiled.fits("1")
+    with pytest.raises(InvalidSchema, match="invalid at"):
+        CompiledSchema({"type": "text"})
 
 
-def test_a_keyboard_interrupt_in_jsonschema_rs_is_raised(monkeypatch):
-    class Library:
-        @staticmethod
-        def validator_for(*args, **options):
-            raise KeyboardInterrupt
-
+@pytest.mark.parametrize("when", STEPS)
+def test_a_keyboard_interrupt_in_jsonschema_rs_is_raised(when, monkeypatch):
     monkeypatch.setattr(confirm, "find_spec", lambda name: True)
-    monkeypatch.setitem(sys.modules, "jsonschema_rs", Library)
+    monkeypatch.setitem(sys.modules, "jsonschema_rs", library_that(KeyboardInterrupt, when=when))
     with pytest.raises(KeyboardInterrupt):
-        CompiledSchema({"type": "integer"})
+        CompiledSchema({"type": "integer"}).fits(1)
