@@ -25,7 +25,7 @@ test: $(VENV)/.test ## run the tests, without a key and a network: two minutes
 	@$(BIN)/python -m pytest -q -n auto
 
 test-long: $(VENV)/.test ## run the long forms of random tests, and check generated files: two minutes
-	@$(BIN)/python -m pytest -q -n auto -m long
+	@$(BIN)/python -m pytest -q -n auto -m long -o faulthandler_timeout=300
 
 check: $(VENV)/.dev ## check format, lint and types, and run the tests: required for every change
 	$(BIN)/ruff format --check .
@@ -53,7 +53,7 @@ reference: $(VENV)/.test ## write the reference pages from the docstrings
 	@$(BIN)/python docs/reference/generate.py
 
 test-real: $(VENV)/.test ## run the tests that need more than Python; a skipped test states its reason
-	@$(BIN)/python -m pytest -q -m real -rs tests/real tests/stage1_context
+	@$(BIN)/python -m pytest -q -m real -rs -o faulthandler_timeout=600 tests/real tests/stage1_context
 
 grade-peers: .bench/.graded ## grade other libraries with the conformance suite: downloads some 100 MB
 	@.bench/graded/bin/python -m tests.conformance.peers

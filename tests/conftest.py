@@ -59,13 +59,6 @@ def pytest_terminal_summary(terminalreporter):
                 terminalreporter.write_line(text)
 
 
-def pytest_collection_modifyitems(items):
-    """Allow tests more time that install and start other programs."""
-    for item in items:
-        if item.get_closest_marker("real") or item.get_closest_marker("llama"):
-            item.add_marker(pytest.mark.timeout(600))
-
-
 def pytest_collection_finish():
     """Exclude the collected tests from the garbage collection, because all of them stay alive."""
     gc.freeze()
@@ -138,24 +131,28 @@ def serve():
         server.server_close()
 
 
-@pytest.fixture(autouse=True)
-def no_settings_from_outside(monkeypatch):
+@pytest.fixture(scope="session", autouse=True)
+def no_settings_from_outside():
     """Remove the keys and models of the environment."""
-    for name in [*os.environ]:
-        if name.startswith("LLM_") and name != "LLM_STAGES_DATA":
-            monkeypatch.delenv(name)
-        if name.endswith("_API_KEY") or name.lower().endswith("_proxy"):
-            monkeypatch.delenv(name)
+    with pytest.MonkeyPatch.context() as changes:
+        for name in [*os.environ]:
+            if name.startswith("LLM_") and name != "LLM_STAGES_DATA":
+                changes.delenv(name)
+            if name.endswith("_API_KEY") or name.lower().endswith("_proxy"):
+                changes.delenv(name)
+        yield
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="session", autouse=True)
 def no_waiting_between_retries():
     """Retry without waiting."""
     with stamina.set_testing(True, attempts=100, cap=True):
         yield
 
 
-@pytest.fixture(autouse=True)
-def httpx_transports_by_default(monkeypatch):
+@pytest.fixture(scope="session", autouse=True)
+def httpx_transports_by_default():
     """Gateways use httpx's connections although the extra [fast] is installed; tests of [fast] name its transport."""
-    monkeypatch.setattr("stage0_gateway.http.client.find_spec", lambda name: None)
+    with pytest.MonkeyPatch.context() as changes:
+        changes.setattr("stage0_gateway.http.client.find_spec", lambda name: None)
+        yield

@@ -159,7 +159,6 @@ async def test_an_operation_or_an_argument_that_a_subject_does_not_have_is_unsup
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
 def test_the_page_of_differences_is_up_to_date() -> None:
     page = differences()
     assert PAGE.read_text(encoding="utf-8") == page, "Run `make course`."

@@ -119,7 +119,6 @@ def examples(page: Path, folder: Path) -> list[Example]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-@pytest.mark.timeout(300)
 def test_every_block_of_a_page_runs_and_prints_its_output(page, tmp_path):
     for example in examples(page, tmp_path):
         try:

@@ -166,7 +166,6 @@ VALUES = st.recursive(
 )
 
 
-@pytest.mark.timeout(300)
 @given(
     VALUES,
     st.sampled_from(["anyOf", "oneOf"]),
