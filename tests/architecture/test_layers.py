@@ -19,6 +19,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import for_each
+
 ROOT = Path(__file__).parents[2]
 LAYERS = {
     "stage0_gateway": {
@@ -224,9 +226,7 @@ def test_a_package_exports_every_name_that_it_imports_from_its_stage(stage):
     assert ran.stdout == "set() set() []\n"
 
 
-@pytest.mark.parametrize(
-    "path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name
-)
+@for_each("path", sorted((ROOT / "examples").glob("*.py")))
 def test_examples_import_names_from_the_packages_only(path):
     found = [name for name, _ in imports(path) if name.split(".")[0] in LAYERS]
     assert found

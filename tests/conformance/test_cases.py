@@ -14,19 +14,20 @@ from jsonschema import Draft202012Validator
 from tests.conformance.case import COMPARISONS, FOLDER, STAGES, Case, load_cases, size
 from tests.conformance.course import OPERATIONS
 from tests.conformance.location import ROOT, line_of
+from tests.tables import for_each
 
 LETTERS = {"stage0": "G", "stage1": "C", "stage2": "O", "stage3": "L"}
 FILES = sorted(FOLDER.glob("*/*.json"))
 SCHEMA = json.loads((Path(__file__).parent / "case.schema.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+@for_each("path", FILES)
 def test_a_file_of_cases_fits_the_schema(path):
     errors = Draft202012Validator(SCHEMA).iter_errors(json.loads(path.read_text("utf-8")))
     assert [f"{error.json_path}: {error.message}" for error in errors] == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+@for_each("path", FILES)
 def test_a_file_contains_the_cases_of_its_step(path):
     number, _, name = path.stem.partition("-")
     expected = "complete" if name == "complete" else int(number)
@@ -134,8 +135,8 @@ def case_with(*checks):
     return Case("O-000", "A rule.", "MUST", "stage2", 1, "read", {}, list(checks), {}, "", "", "")
 
 
-@pytest.mark.parametrize(
-    ("check", "good", "bad"),
+@for_each(
+    "check, good, bad",
     [
         ({"equals": 1}, 1, True),
         ({"equals": {"a": 1, "b": 2}}, {"b": 2, "a": 1}, {"a": 1}),

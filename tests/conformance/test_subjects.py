@@ -15,6 +15,7 @@ from tests.conformance.grade import grade
 from tests.conformance.program import Program
 from tests.conformance.starters import FINISHED, ROOT, names_of
 from tests.conformance.subject import Subject, load_module
+from tests.tables import for_each
 
 FOLDER = Path(__file__).parent / "subjects"
 COMPLETE = sorted((FOLDER / "complete").glob("stage*.py"))
@@ -143,8 +144,8 @@ def failing(**arguments):
     raise NotImplementedError
 
 
-@pytest.mark.parametrize("stub", [nothing, empty, failing], ids=lambda stub: stub.__name__)
-@pytest.mark.parametrize("stage", STAGES)
+@for_each("stub", [nothing, empty, failing])
+@for_each("stage", STAGES)
 def test_a_stub_fails_every_case(stage, stub):
     names = {case.operation for case in load_cases(stage)} | {*OPERATIONS[stage](sys)}
     failed = failures(Subject("stub", dict.fromkeys(names, stub)), required(stage))

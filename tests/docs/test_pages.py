@@ -26,6 +26,7 @@ from sybil.evaluators.python import PythonEvaluator
 from sybil.parsers.markdown import CodeBlockParser
 
 from tests.programs import run_program
+from tests.tables import for_each
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -144,7 +145,7 @@ def test_a_wrong_transcript_is_found(tmp_path):
         block.evaluate()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@for_each("page", PAGES)
 def test_the_target_of_every_relative_link_exists(page):
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     links = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", text)
@@ -163,7 +164,7 @@ def anchors(page: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@for_each("page", PAGES)
 def test_every_link_to_a_section_names_one_of_its_headings(page):
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     for path, anchor in re.findall(r"\]\((?!https?://)([^)#\s]*)#([^)\s]+)\)", text):

@@ -18,6 +18,7 @@ import pytest
 from stage0_gateway.offline.local_server import make_server
 from stage3_tools.cli.main import main
 from tests.programs import run_program
+from tests.tables import for_each
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -53,7 +54,7 @@ def test_an_example_prints_its_transcript(path, tmp_path):
     )
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("stage*.py")), ids=lambda path: path.stem)
+@for_each("path", sorted(EXAMPLES.glob("stage*.py")))
 def test_the_docstring_of_a_stage_example_lists_key_points(path):
     assert "Key points:\n  1. " in path.read_text()
 

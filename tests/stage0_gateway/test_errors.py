@@ -1,5 +1,3 @@
-import pytest
-
 from stage0_gateway import (
     AuthenticationFailed,
     ContextOverflow,
@@ -10,10 +8,11 @@ from stage0_gateway import (
     ServerFailed,
 )
 from stage0_gateway.errors import error_for_status
+from tests.tables import for_each
 
 
-@pytest.mark.parametrize(
-    ("status", "kind", "retryable"),
+@for_each(
+    "status, kind, retryable",
     [
         (400, InvalidRequest, False),
         (401, AuthenticationFailed, False),

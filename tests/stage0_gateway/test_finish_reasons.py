@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from stage0_gateway import ChatResponse, Gateway, Message, ToolCall
+from tests.tables import for_each
 
 MODELS = ("openai:m", "anthropic:m", "gemini:m", "openai-responses:m")
 EACH = pytest.mark.parametrize("model", MODELS)
@@ -164,7 +165,7 @@ async def test_missing_arguments_become_an_empty_object_only_in_a_complete_reply
 
 @EACH
 @BOTH
-@pytest.mark.parametrize("raw", ["a reason of next year", "stop"])
+@for_each("raw", ["a reason of next year", "stop"])
 async def test_arguments_that_were_sent_are_kept_with_any_finish_reason(model, ask, raw):
     arguments = '{"x": 1}' if model.startswith("openai") else {"x": 1}
     response = await reply(model, ask, raw, called=True, arguments=arguments)

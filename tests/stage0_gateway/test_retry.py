@@ -21,6 +21,7 @@ from stage0_gateway import (
     ServerFailed,
 )
 from stage0_gateway.retry import MAX_WAIT
+from tests.tables import for_each
 
 ASK = [{"role": "user", "content": "hi"}]
 REPLY = {"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}
@@ -97,8 +98,8 @@ async def test_after_the_last_attempt_the_last_error_is_raised_and_not_reported_
     assert [event.attempt for event in server.reported("retry")] == [1]
 
 
-@pytest.mark.parametrize(
-    ("response", "kind"),
+@for_each(
+    "response, kind",
     [
         (failure(400), InvalidRequest),
         (httpx.Response(429, json={"error": {"code": "insufficient_quota"}}), RateLimited),
@@ -106,9 +107,8 @@ async def test_after_the_last_attempt_the_last_error_is_raised_and_not_reported_
         (ZeroDivisionError(), ZeroDivisionError),
         (asyncio.CancelledError(), asyncio.CancelledError),
     ],
-    ids=["rejected", "a permanent failure", "a long wait", "another error", "cancelled"],
 )
-@pytest.mark.parametrize("before", [[], [failure(503)]], ids=["at first", "later"])
+@for_each("before", [[], [failure(503)]])
 async def test_a_request_that_cannot_succeed_is_not_retried(response, kind, before):
     server = Server(a=[*before, response])
     with pytest.raises(kind):
@@ -131,10 +131,10 @@ async def test_a_wait_that_the_server_requests_is_used(seconds, waits, monkeypat
     async def sleep(delay, *rest):
         slept.append(delay)
 
-    stamina.set_testing(False)
     monkeypatch.setattr(asyncio, "sleep", sleep)
     server = Server(a=[failure(429, retry_after=str(seconds)), success()])
-    assert await ask(server.gateway()) == "yes"
+    with stamina.set_testing(False):
+        assert await ask(server.gateway()) == "yes"
     assert (waits, slept) == ([seconds], [seconds])
 
 
@@ -142,10 +142,10 @@ async def test_other_waits_grow_and_stay_below_eight_seconds(waits, monkeypatch)
     async def sleep(delay, *rest):
         pass
 
-    stamina.set_testing(False)
     monkeypatch.setattr(asyncio, "sleep", sleep)
     server = Server(a=[*[failure()] * 9, success()])
-    assert await ask(server.gateway(max_retries=9)) == "yes"
+    with stamina.set_testing(False):
+        assert await ask(server.gateway(max_retries=9)) == "yes"
     assert all(0.5 * 2**n <= wait <= 0.5 * 2**n + 0.5 for n, wait in enumerate(waits[:4]))
     assert waits[5:] == pytest.approx([8.0] * 4)
 
@@ -187,9 +187,9 @@ async def test_other_models_are_not_requested_after_a_reply():
     assert (server.requested, server.reported("fallback")) == (["a"], [])
 
 
-@pytest.mark.parametrize("method", ["chat", "stream"])
-@pytest.mark.parametrize(
-    ("response", "kind"),
+@for_each("method", ["chat", "stream"])
+@for_each(
+    "response, kind",
     [
         (failure(500), ServerFailed),
         (failure(429), RateLimited),
@@ -199,7 +199,6 @@ async def test_other_models_are_not_requested_after_a_reply():
         (httpx.ReadTimeout("slow"), RequestTimeout),
         (httpx.Response(200, text="<html>"), MalformedResponse),
     ],
-    ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )
 async def test_after_any_error_of_a_server_the_next_model_is_requested(method, response, kind):
     server = Server(a=[response], b=[success()])

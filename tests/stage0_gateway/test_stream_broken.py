@@ -22,6 +22,7 @@ from stage0_gateway import (
     StreamInterrupted,
     Timeouts,
 )
+from tests.tables import for_each
 
 ASK = [Message.user("hi")]
 
@@ -176,7 +177,7 @@ async def reply_over_tcp(model, network, body, *, ending, framing="chunked", tim
 
 
 @EACH
-@pytest.mark.parametrize("ending", ["reset", "no last chunk"])
+@for_each("ending", ["reset", "no last chunk"])
 async def test_a_connection_that_breaks_before_the_end_marker_interrupts_the_reply(
     model, events, network, ending
 ):
@@ -198,7 +199,7 @@ async def test_a_reset_of_a_body_that_only_the_connection_ends_interrupts_the_re
 
 
 @EACH
-@pytest.mark.parametrize("framing", ["chunked", "close"])
+@for_each("framing", ["chunked", "close"])
 async def test_a_body_that_ends_properly_needs_no_end_marker(model, events, network, framing):
     expected = await reply_over_tcp(model, network, events, ending="proper end")
     if model == "openai-responses:m":  # its end marker contains the status and the token counts

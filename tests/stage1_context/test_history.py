@@ -4,6 +4,7 @@ import pytest
 
 from stage0_gateway import JsonPart, Message, ThinkingPart, ToolCall
 from stage1_context import MessageHistory
+from tests.tables import for_each
 
 SYSTEM = Message.system("Be brief.")
 FIRST = Message.user("one")
@@ -16,8 +17,8 @@ ALL = [SYSTEM, FIRST, CALL, RESULT_A, RESULT_B, REPLY, SECOND]
 HISTORY = MessageHistory(ALL)
 
 
-@pytest.mark.parametrize(
-    ("answer", "expected"),
+@for_each(
+    "answer, expected",
     [
         (HISTORY.by_role("user"), [FIRST, SECOND]),
         (HISTORY.by_role("tool"), [RESULT_A, RESULT_B]),
@@ -98,8 +99,8 @@ def calling(*ids):
     return Message.assistant("", [ToolCall(id, "f") for id in ids])
 
 
-@pytest.mark.parametrize(
-    ("messages", "problems"),
+@for_each(
+    "messages, problems",
     [
         ([], []),
         (ALL, []),
@@ -125,19 +126,6 @@ def calling(*ids):
                 "call without a result: c",
             ],
         ),
-    ],
-    ids=[
-        "empty",
-        "sound",
-        "two rounds",
-        "other order",
-        "no call",
-        "call too late",
-        "call between two results",
-        "no result",
-        "two results",
-        "id used again",
-        "all at once",
     ],
 )
 def test_check_history_names_every_call_that_does_not_have_exactly_one_result(messages, problems):

@@ -30,6 +30,7 @@ from stage1_context.journal import (
     record_from_json,
     record_to_json,
 )
+from tests.tables import for_each
 
 PARTS = (
     TextPart("What is this?", provider_data={"anthropic": {"cache": True}}),
@@ -86,12 +87,12 @@ json_values = st.recursive(
 )
 
 
-@pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS)
+@for_each("record", RECORDS.values())
 def test_a_record_is_restored_from_json(record):
     assert record_from_json(record_to_json(record)) == record
 
 
-@pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS)
+@for_each("record", RECORDS.values())
 def test_every_record_is_one_line_of_encodable_json(record):
     text = record_to_json(record)
     assert "\n" not in text
@@ -155,8 +156,8 @@ def test_system_messages_and_calls_have_their_own_record_kinds():
     assert set(VIEW_KINDS) == {"message", "call", *CONTROL_KINDS}
 
 
-@pytest.mark.parametrize(
-    ("data", "reason"),
+@for_each(
+    "data, reason",
     [
         (
             {"role": "user", "content": "hi"},
@@ -203,7 +204,7 @@ for _ in range(200_000):
     DEEP = [DEEP]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "record",
     [
         VariableRecord(math.nan),
@@ -218,20 +219,6 @@ for _ in range(200_000):
         MessageRecord(Message.user((JsonPart(object()),))),
         MessageRecord(Message.user((ProviderPart("gemini", {"a": b"bytes"}),))),
         RepairRecord(((0, Message.user((JsonPart(DEEP),))),)),
-    ],
-    ids=[
-        "nan",
-        "infinity",
-        "in a part",
-        "set",
-        "bytes",
-        "key",
-        "too large",
-        "circle",
-        "too deep",
-        "object",
-        "bytes in a part",
-        "in a repair",
     ],
 )
 def test_a_record_that_is_not_json_raises_a_value_error_that_names_its_kind(record):
@@ -254,7 +241,7 @@ def test_a_call_without_an_id_or_a_name_is_stored_unchanged(call):
     assert record_from_json(record_to_json(record)) == record
 
 
-@pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS)
+@for_each("record", RECORDS.values())
 def test_a_record_cannot_be_changed(record):
     name = dataclasses.fields(record)[0].name
     with pytest.raises(dataclasses.FrozenInstanceError):

@@ -14,6 +14,7 @@ from stage0_gateway import (
 )
 from stage1_context.counting.heuristic import ApproximateCounter
 from stage1_context.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD, message_tokens
+from tests.tables import for_each
 
 
 class Letters:
@@ -21,8 +22,8 @@ class Letters:
         return len(text)
 
 
-@pytest.mark.parametrize(
-    ("message", "tokens"),
+@for_each(
+    "message, tokens",
     [
         (Message.user("12345"), 5),
         (Message.tool("123", "an id that is not counted"), 3),
@@ -38,19 +39,6 @@ class Letters:
         (Message.user((JsonPart([1, 2]),)), 6),
         (Message.user((JsonPart("天气"),)), 4),
         (Message.assistant((ProviderPart("anthropic", {"type": "x"}),)), 13),
-    ],
-    ids=[
-        "text",
-        "result",
-        "calls",
-        "raw text",
-        "parts",
-        "image",
-        "document",
-        "url",
-        "json",
-        "non-ascii json",
-        "provider",
     ],
 )
 def test_message_tokens_counts_everything_that_is_sent_and_the_overhead(message, tokens):

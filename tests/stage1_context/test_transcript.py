@@ -24,6 +24,7 @@ from stage1_context import (
     VariableRecord,
     WindowTooSmall,
 )
+from tests.tables import for_each
 
 SYSTEM, HI, HELLO = Message.system("be brief"), Message.user("hi"), Message.assistant("hello")
 MORE = Message.user("more")
@@ -637,7 +638,7 @@ async def test_a_timeout_during_an_append_is_raised_after_the_append():
 A, B = CallStartedRecord("a", "f"), CallStartedRecord("b", "f")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "rival",
     [
         MessageRecord(Message.assistant("Hello.")),
@@ -648,9 +649,8 @@ A, B = CallStartedRecord("a", "f"), CallStartedRecord("b", "f")
         ApprovalPendingRecord("a", "f", "{}"),
         RepairRecord(((0, RESULT),)),
     ],
-    ids=lambda record: record.kind,
 )
-@pytest.mark.parametrize("own", [HELLO, RESULT, A], ids=["a reply", "a result", "a start"])
+@for_each("own", [HELLO, RESULT, A])
 async def test_a_reply_or_a_call_record_of_another_writer_is_a_conflict(rival, own):
     transcript = Transcript.of([HI, CALLS])
     await transcript.store.append("", rival)
@@ -714,11 +714,9 @@ class InterruptedStore(MemoryStore):
         await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize("writes", [True, False], ids=["after it wrote", "before it wrote"])
-@pytest.mark.parametrize(
-    "rival", [(), (VariableRecord(1),)], ids=["alone", "beside another writer"]
-)
-@pytest.mark.parametrize("own", [[A], [MessageRecord(RESULT)], [MessageRecord(HI)] * 2])
+@for_each("writes", [True, False])
+@for_each("rival", [(), (VariableRecord(1),)])
+@for_each("own", [[A], [MessageRecord(RESULT)], [MessageRecord(HI)] * 2])
 async def test_an_interrupted_append_adds_each_record_once(own, rival, writes):
     first = MessageRecord(CALLS)
     store = InterruptedStore({"s": [first]}, writes=writes, rival=rival)

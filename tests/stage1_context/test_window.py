@@ -17,6 +17,7 @@ from stage1_context import (
     WindowTooSmall,
 )
 from stage1_context.window import exchange_start
+from tests.tables import for_each
 
 
 class Priced:
@@ -173,8 +174,8 @@ def test_the_available_tokens_are_the_most_that_fit_as_the_server_counts_them(
     assert (within + 1 + extra) * Fraction(ratio) + reserve > max_tokens
 
 
-@pytest.mark.parametrize(
-    ("budget", "left"),
+@for_each(
+    "budget, left",
     [
         (TokenBudget(), 100),
         (TokenBudget(reserve_tokens=30), 70),
@@ -211,8 +212,8 @@ def of_ten(*messages):
     return counted(messages, [10] * len(messages))
 
 
-@pytest.mark.parametrize(
-    ("window", "budget", "kept"),
+@for_each(
+    "window, budget, kept",
     [
         (KeepSystemAndRecent(), TokenBudget(10**9), TALK),
         (KeepSystemAndRecent(max_tokens=50), TokenBudget(), TALK),
@@ -236,8 +237,8 @@ def test_a_tool_result_is_never_separated_from_its_call(window, budget, kept):
     assert [each.message for each in chosen] == [SYSTEM, *kept]
 
 
-@pytest.mark.parametrize(
-    ("window", "budget"),
+@for_each(
+    "window, budget",
     [
         (KeepSystemAndRecent(max_tokens=39), TokenBudget()),
         (KeepSystemAndRecent(max_tokens=40), TokenBudget(1)),

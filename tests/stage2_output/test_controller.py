@@ -8,6 +8,7 @@ import pytest
 from stage0_gateway import Gateway, Message, ScriptedModel
 from stage2_output import Extraction, InvalidSchema, Issue, OutputController, ParseResult, Repair
 from stage2_output.controller import MOST_SCHEMAS
+from tests.tables import for_each
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 MISSING = Issue("/n", "is missing (integer)", "required", {"type": "integer"})
@@ -81,7 +82,7 @@ def test_the_last_value_that_fits_is_used_and_values_in_thinking_only_without_an
     assert json.loads(text[result.extraction.start : result.extraction.end]) == data
 
 
-@pytest.mark.parametrize(
+@for_each(
     "tags",
     [
         "<think>@</think>",

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from stage2_output.errors import ExtractionError
 from stage2_output.extract import doubts, extract_json, find_json, missing_json_message
 from stage2_output.result import Extraction, InvalidJson
+from tests.tables import for_each
 
 A = '{"a": 1}'
 FENCED = {
@@ -71,7 +72,7 @@ SELECTED = {
 }
 
 
-@pytest.mark.parametrize(("text", "source", "value"), SELECTED.values(), ids=SELECTED)
+@for_each("text, source, value", SELECTED.values())
 def test_the_intended_value_is_selected(text, source, value):
     found = extract_json(text)
     assert (found.source, found.value) == (source, value)
@@ -197,7 +198,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize(("text", "start", "reason", "position"), BROKEN.values(), ids=BROKEN)
+@for_each("text, start, reason, position", BROKEN.values())
 def test_invalid_json_raises_an_error_with_its_position_and_the_reason(
     text, start, reason, position
 ):
@@ -208,7 +209,7 @@ def test_invalid_json_raises_an_error_with_its_position_and_the_reason(
     assert missing_json_message(text, find_json(text)[1]) == message
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         'x {"a": {"b": 1}, oops} y',
@@ -318,7 +319,7 @@ OPENING = ["{", "[", "[ ", "[1,", "['", '{"a":', '{"a":{}', '{"a": "\n', '"', '\
 WRAPPING = ["`", "```", "<think>", "</think>"]
 
 
-@pytest.mark.parametrize("unit", OPENING + WRAPPING)
+@for_each("unit", OPENING + WRAPPING)
 def test_a_long_meaningless_text_raises_an_error_or_gives_an_incomplete_value(unit):
     with contextlib.suppress(ExtractionError):
         assert not extract_json(unit * (100_000 // len(unit))).complete

@@ -9,6 +9,7 @@ from stage2_output import ExtractionError, extract_json
 from stage2_output.parsing.strict import MOST_DEPTH
 from stage2_output.partial import LONGEST_POINTER, parse_partial
 from stage2_output.result import Extraction
+from tests.tables import for_each
 
 VALUES = st.recursive(
     st.none()
@@ -279,8 +280,8 @@ def test_keys_with_slashes_and_tildes_are_escaped_in_pointers():
     assert parse_partial('{"a/b": {"~": [[').open == ("", "/a~1b", "/a~1b/~0", "/a~1b/~0/0")
 
 
-@pytest.mark.parametrize(
-    ("text", "source"),
+@for_each(
+    "text, source",
     [
         ('{"a": "', "bare"),
         (' \n{"a": "', "bare"),
@@ -353,7 +354,7 @@ DAMAGED = [
 ]
 
 
-@pytest.mark.parametrize("text", NOTHING_YET + THINKING + NO_JSON + DAMAGED)
+@for_each("text", NOTHING_YET + THINKING + NO_JSON + DAMAGED)
 def test_a_text_without_json_gives_an_empty_extraction(text):
     assert parse_partial(text) == nothing(text)
 
@@ -368,8 +369,8 @@ def test_brackets_that_may_be_prose_are_json_at_the_beginning_of_a_line(text):
     assert parse_partial(f"Here: {text}") == nothing(f"Here: {text}")
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
+@for_each(
+    "text, value",
     [
         ('{"a": 1, "b": "x", "a": 2}', {"a": 1, "b": "x"}),
         ('{"a": [1, NaN, 2]}', {"a": [1]}),
@@ -413,9 +414,7 @@ def test_very_long_pointers_are_omitted():
     assert parse_partial(text).value == {key: {"a": {key: {"b": ["x"]}}}}
 
 
-@pytest.mark.parametrize(
-    "unit", ["{", "[", "`", '\\"', '{"a":', '["', "<think>", '"\\', "{'", "[{ ", "1", " "]
-)
+@for_each("unit", ["{", "[", "`", '\\"', '{"a":', '["', "<think>", '"\\', "{'", "[{ ", "1", " "])
 def test_long_hostile_texts_are_read_without_errors(unit):
     for text in (unit * 20_000, '{"a": [' + unit * 20_000, '{"a": "' + unit * 20_000):
         found = parse_partial(text)

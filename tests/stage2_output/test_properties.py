@@ -6,13 +6,13 @@ import re
 from itertools import pairwise
 from random import Random
 
-import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from stage2_output import Extraction, ExtractionError, OutputController, extract_json
 from stage2_output.extract import find_json
 from stage2_output.parsing.strict import read_strictly
+from tests.tables import for_each
 
 
 def listed(text):
@@ -285,7 +285,7 @@ PLAIN_VALUES = [
 ]
 
 
-@pytest.mark.parametrize("damage", [each for each in INSIDE + OUTSIDE if each != "wrong closer"])
+@for_each("damage", [each for each in INSIDE + OUTSIDE if each != "wrong closer"])
 def test_each_kind_of_damage_alone_is_mostly_repaired_in_plain_data(damage):
     """A reader that rejects everything must not pass."""
     right = 0
@@ -318,7 +318,7 @@ FOUND = {
 }
 
 
-@pytest.mark.parametrize(("text", "value"), FOUND.items())
+@for_each("text, value", FOUND.items())
 def test_texts_that_were_read_incorrectly_in_the_past_are_read_correctly(text, value):
     assert is_harmless(read(text), value, text), read(text)
 

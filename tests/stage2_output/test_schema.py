@@ -3,14 +3,15 @@ from decimal import Decimal
 import pytest
 
 from stage2_output import CompiledSchema, InvalidSchema, Issue
+from tests.tables import for_each
 
 STRING = (Issue("/a", "must be string, not integer", "type", "string"),)
 DRAFT4 = "http://json-schema.org/draft-04/schema#"
 DRAFT7 = "http://json-schema.org/draft-07/schema#"
 
 
-@pytest.mark.parametrize(
-    ("schema", "reason"),
+@for_each(
+    "schema, reason",
     [
         ({"type": "strin"}, r"is invalid at \$\.type: 'strin' "),
         ({"properties": {"a": {"type": 5}}}, r"is invalid at \$\.properties\.a\.type: 5 "),
@@ -32,7 +33,7 @@ def test_an_invalid_schema_raises_an_error_with_the_path(schema, reason):
         CompiledSchema(schema)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "reference",
     [
         "https://example.com/schema.json",
@@ -42,7 +43,7 @@ def test_an_invalid_schema_raises_an_error_with_the_path(schema, reason):
         "file:///etc/passwd",
     ],
 )
-@pytest.mark.parametrize("keyword", ["properties", "items", "anyOf", "unused", "allOf"])
+@for_each("keyword", ["properties", "items", "anyOf", "unused", "allOf"])
 def test_an_unresolvable_reference_raises_an_error_and_is_never_downloaded(reference, keyword):
     part = {"$ref": reference}
     schema = {
@@ -157,8 +158,8 @@ def test_a_schema_that_is_too_deep_is_rejected():
         CompiledSchema(schema)
 
 
-@pytest.mark.parametrize(
-    ("type", "value", "valid"),
+@for_each(
+    "type, value, valid",
     [
         ("integer", 5, True),
         ("integer", 1.0, True),
@@ -224,7 +225,7 @@ def test_items_that_are_not_json_values_are_compared(items):
     assert compiled.issues(items[:1]) == ()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "schema",
     [
         {"properties": {"a": {"type": "integer"}}, "required": ["a"]},
@@ -236,11 +237,8 @@ def test_items_that_are_not_json_values_are_compared(items):
         {"$schema": DRAFT4, "enum": [{"a": 1}, {"a": 2}]},
         {"$ref": "#/$defs/a", "$defs": {"a": {"const": {"a": 1}}}},
     ],
-    ids=["known", "unevaluated", "draft 4", "reference"],
 )
-@pytest.mark.parametrize(
-    ("value", "fits"), [({"a": 1}, True), ({"a": 1.0}, True), ({"a": "1"}, False), ({}, False)]
-)
+@for_each("value, fits", [({"a": 1}, True), ({"a": 1.0}, True), ({"a": "1"}, False), ({}, False)])
 def test_a_value_fits_if_it_has_no_issues(schema, value, fits):
     compiled = CompiledSchema(schema)
     assert compiled.fits(value) is fits

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from stage2_output import Extraction, ExtractionError, Repair, extract_json
 from stage2_output.parsing.lenient import LenientReader
 from stage2_output.parsing.strict import MOST_DEPTH, IntactParts
+from tests.tables import for_each
 
 CONTROL = {0x2400 + code: code for code in range(0x21)}
 
@@ -68,14 +69,14 @@ def is_unchanged(text):
     return whole and serialized(found.value) == serialized(json.loads(text))
 
 
-@pytest.mark.parametrize("text", SCALARS + ARRAYS + OBJECTS)
+@for_each("text", SCALARS + ARRAYS + OBJECTS)
 def test_valid_json_is_returned_unchanged(text):
     assert is_unchanged(text)
     for frame in IN_CONTAINERS:
         assert is_unchanged(frame.replace("@", text)), frame
 
 
-@pytest.mark.parametrize("text", STRINGS)
+@for_each("text", STRINGS)
 def test_every_string_can_be_a_key(text):
     assert is_unchanged(f"{{{text}:1}}")
     assert is_unchanged(f'[{{ "k" : 0, {text} : {text}}}]')
@@ -249,7 +250,7 @@ def is_error_or_reported(found):
     return found is None or not found.complete or bool(found.repairs)
 
 
-@pytest.mark.parametrize("text", [*NO_SCALARS, *NO_ARRAYS, *NO_OBJECTS, *COMMENTS, *NO_TEXTS])
+@for_each("text", [*NO_SCALARS, *NO_ARRAYS, *NO_OBJECTS, *COMMENTS, *NO_TEXTS])
 def test_invalid_json_is_an_error_or_reports_its_repairs(text):
     assert not is_json(text)
     assert is_error_or_reported(read(text)), read(text)
@@ -263,23 +264,23 @@ def test_invalid_json_inside_a_container_is_an_error_or_reports_its_repairs(fram
     ] == []
 
 
-@pytest.mark.parametrize("text", NO_STRINGS)
+@for_each("text", NO_STRINGS)
 def test_an_invalid_string_as_a_key_is_an_error_or_reports_its_repairs(text):
     written = f'{{{text}: 1, "l": 2}}'
     assert not is_json(written)
     assert is_error_or_reported(read(written)), read(written)
 
 
-@pytest.mark.parametrize("count", [3, 100_000])
-@pytest.mark.parametrize("unit", OPEN)
+@for_each("count", [3, 100_000])
+@for_each("unit", OPEN)
 def test_repeated_opening_text_is_an_error_or_reports_its_repairs(unit, count):
     assert is_error_or_reported(read(unit * count))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "before", ["", "x\n", "1\n", "x ", "Here: ", "...", "/* c */", "\u00a0", "\v", "\x00", "]"]
 )
-@pytest.mark.parametrize("after", ["\nx", "\n2", "\r\n//", "\n\f"])
+@for_each("after", ["\nx", "\n2", "\r\n//", "\n\f"])
 def test_json_between_other_text_has_the_source_prose(before, after):
     start = len(before)
     assert extract_json(f'{before}{{"a": 1}}{after}') == Extraction(

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from stage2_output import ExtractionError, OutputController, extract_json, parse_partial
 from stage3_tools import ToolDecision, parse_tool_decision
+from tests.tables import for_each
 
 # Text, value, repairs as "name@position".
 READ = {
@@ -67,8 +68,8 @@ READ = {
 }
 
 
-@pytest.mark.parametrize("before", ["", "So: "], ids=["bare", "prose"])
-@pytest.mark.parametrize(("text", "value", "repairs"), READ.values(), ids=READ)
+@for_each("before", ["", "So: "])
+@for_each("text, value, repairs", READ.values())
 def test_an_unambiguous_variant_is_read_as_complete_and_its_repairs_are_reported(
     text, value, repairs, before
 ):
@@ -116,7 +117,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("text", "reason", "position"), REFUSED.values(), ids=REFUSED)
+@for_each("text, reason, position", REFUSED.values())
 def test_an_ambiguous_variant_raises_an_error(text, reason, position):
     with pytest.raises(ExtractionError) as caught:
         extract_json(text)

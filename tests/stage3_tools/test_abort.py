@@ -25,6 +25,7 @@ from stage3_tools import (
     execute_tool_chain,
     run_tool_loop,
 )
+from tests.tables import for_each
 
 ENTRY_POINTS = ["loop", "resume", "runner", "steps", "chain"]
 CALLBACKS = [
@@ -144,12 +145,10 @@ class World:
         return result.status, result.status_reason, await engine.history(session)
 
 
-@pytest.mark.parametrize(
-    "dialect", [NativeDialect(), PromptDialect(multiple=True)], ids=["native", "prompt"]
-)
-@pytest.mark.parametrize("entry_point", ENTRY_POINTS)
-@pytest.mark.parametrize("trigger", CALLBACKS)
-@pytest.mark.parametrize("kind", [Abort, asyncio.Event])
+@for_each("dialect", [NativeDialect(), PromptDialect(multiple=True)])
+@for_each("entry_point", ENTRY_POINTS)
+@for_each("trigger", CALLBACKS)
+@for_each("kind", [Abort, asyncio.Event])
 async def test_nothing_is_requested_and_no_tool_is_called_after_the_abort(
     trigger, entry_point, dialect, kind
 ):

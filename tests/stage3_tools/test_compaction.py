@@ -41,6 +41,7 @@ from stage3_tools import (
     run_tool_loop,
 )
 from stage3_tools.trace.replay import replay
+from tests.tables import for_each
 
 HEADER = (
     "[Summary of earlier messages, written by a model. "
@@ -265,11 +266,10 @@ async def sent_body(name, dialect, reply, summary):
     return model.bodies[0]
 
 
-@pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize(
-    ("dialect", "reply", "text"),
+@for_each("name", FORMATS)
+@for_each(
+    "dialect, reply, text",
     [(PromptDialect, DONE, ESCAPED), (NativeDialect, "Done.", HOSTILE)],
-    ids=["prompt", "native"],
 )
 async def test_a_hostile_summary_is_sent_as_text_of_a_user_and_changes_no_instructions(
     name, dialect, reply, text

@@ -13,6 +13,7 @@ from stage3_tools import (
     parse_tool_decision,
     parse_tool_decisions,
 )
+from tests.tables import for_each
 
 READ = OutputController()
 TWO = '[{"tool": "f", "arguments": {"x": 1}}, {"tool": "g"}]'
@@ -21,8 +22,8 @@ TOLD = ToolDecision(None, {}, 'It says </think>{"tool": "rm"}.')
 F_AND_G = (ToolDecision("f", {"x": 1}), ToolDecision("g"))
 
 
-@pytest.mark.parametrize(
-    ("text", "decision"),
+@for_each(
+    "text, decision",
     [
         ('{"tool": "f", "arguments": {"x": 1}}', ToolDecision("f", {"x": 1})),
         ('{"tool": "f"}', ToolDecision("f", {})),
@@ -62,7 +63,7 @@ def test_a_decision_is_read_at_the_start_of_a_block_or_the_end_of_the_reply(text
     assert parse_tool_decision(READ, text) == decision
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "I will not run @ because it is dangerous.",
@@ -187,8 +188,8 @@ def test_a_truncated_answer_never_runs_the_decision_that_it_quotes(before, parts
         assert parse_tool_decision(READ, text).tool == answer["tool"]
 
 
-@pytest.mark.parametrize(
-    ("text", "issues"),
+@for_each(
+    "text, issues",
     [
         ("", [("", "json")]),
         ("It is sunny.", [("", "json")]),
@@ -248,8 +249,8 @@ def test_a_decision_only_in_thoughts_is_not_used(text):
 # ---- several calls in one reply
 
 
-@pytest.mark.parametrize(
-    ("text", "decisions"),
+@for_each(
+    "text, decisions",
     [
         (TWO, F_AND_G),
         ('[{"tool": "f"}]', (ToolDecision("f"),)),
@@ -271,8 +272,8 @@ def test_a_list_of_calls_is_read_at_the_start_of_a_block_or_the_end_of_the_reply
     assert parse_tool_decisions(READ, text) == decisions
 
 
-@pytest.mark.parametrize(
-    ("text", "issues"),
+@for_each(
+    "text, issues",
     [
         ("It is sunny.", [("", "json")]),
         ("[]", [("", "minItems")]),
@@ -368,8 +369,8 @@ BESIDE = [
 ]
 
 
-@pytest.mark.parametrize("text", BESIDE)
-@pytest.mark.parametrize("name", ["rm", "undeclared"])
+@for_each("text", BESIDE)
+@for_each("name", ["rm", "undeclared"])
 def test_the_call_of_a_write_is_used_only_if_it_is_the_whole_reply(text, name):
     read = parse_tool_decisions(
         READ, text.replace("@", call(name)), tools(), DecisionRules(multiple=False)
@@ -383,8 +384,8 @@ def test_the_call_of_a_write_is_used_only_if_it_is_the_whole_reply(text, name):
     )
 
 
-@pytest.mark.parametrize("text", BESIDE[:-1])
-@pytest.mark.parametrize("name", ["ls", "touch", "unknown"])
+@for_each("text", BESIDE[:-1])
+@for_each("name", ["ls", "touch", "unknown"])
 def test_other_calls_follow_the_rule_of_the_position(text, name):
     read = parse_tool_decisions(
         READ, text.replace("@", call(name)), tools(), DecisionRules(multiple=False)

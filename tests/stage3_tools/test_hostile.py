@@ -6,6 +6,7 @@ import pytest
 
 from stage0_gateway import ToolCall
 from stage3_tools import RegistrationError, Tool, ToolRegistry, execute_tool_call
+from tests.tables import for_each
 
 DONE = '{"tool": null, "reply": "done"}'
 STRICT = {
@@ -83,7 +84,7 @@ async def test_an_unknown_tool_name_gets_a_short_error_with_one_header(
     assert len(shown) < 500
 
 
-@pytest.mark.parametrize(
+@for_each(
     "arguments",
     [
         "[]",
@@ -113,7 +114,7 @@ async def test_null_arguments_are_validated_as_an_empty_object(new_conversation,
     assert (recorder.seen, result.history[0].result.error.kind) == ([], "validation")
 
 
-@pytest.mark.parametrize("depth", [100, *range(940, 1000, 3), 5_000, 100_000])
+@for_each("depth", [100, *range(940, 1000, 3), 5_000, 100_000])
 async def test_deeply_nested_arguments_run_or_get_an_error(new_conversation, new_recorder, depth):
     recorder = new_recorder()
     conversation = new_conversation(

@@ -16,6 +16,7 @@ from stage3_tools import (
     execute_tool_call,
     execute_tool_calls,
 )
+from tests.tables import for_each
 
 CALL = ToolCall("c", "f", "{}")
 
@@ -129,8 +130,8 @@ def tool(raised, plain, **settings):
     return Tool("f", "", None, run if plain else run_async, **settings)
 
 
-@pytest.mark.parametrize("plain", [True, False], ids=["plain", "async"])
-@pytest.mark.parametrize("name", EXCEPTIONS)
+@for_each("plain", [True, False])
+@for_each("name", EXCEPTIONS)
 async def test_every_exception_of_a_tool_becomes_a_result(name, plain):
     registry = ToolRegistry(tool(EXCEPTIONS[name](), plain))
     first, second = await execute_tool_calls(registry, [CALL, CALL])
@@ -256,8 +257,8 @@ READABLE = {
 }
 
 
-@pytest.mark.parametrize("plain", [True, False], ids=["plain", "async"])
-@pytest.mark.parametrize("name", [*OPAQUE, *READABLE])
+@for_each("plain", [True, False])
+@for_each("name", [*OPAQUE, *READABLE])
 async def test_every_value_of_a_tool_becomes_a_result(name, plain):
     value = (OPAQUE | READABLE)[name]()
 

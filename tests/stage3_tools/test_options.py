@@ -19,6 +19,7 @@ from stage3_tools import (
     ask,
     run_tool_loop,
 )
+from tests.tables import for_each
 
 
 @pytest.mark.parametrize(
@@ -85,8 +86,8 @@ def replies(*usages, cost=None):
     ]
 
 
-@pytest.mark.parametrize("field", ["seconds", "tokens", "cost"])
-@pytest.mark.parametrize("value", [0, -1, float("nan"), "3"])
+@for_each("field", ["seconds", "tokens", "cost"])
+@for_each("value", [0, -1, float("nan"), "3"])
 def test_a_limit_must_be_positive(field, value):
     with pytest.raises(
         ValueError, match=f"The limit of {field} is .*; it must be a number above 0, or None"

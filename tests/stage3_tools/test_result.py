@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field, SecretStr, field_serializer
 from stage0_gateway import ImagePart, JsonPart, Message, TextPart
 from stage3_tools import ToolError, ToolOutput, ToolResult
 from stage3_tools.result import output_for_model, shorten, stored_details
+from tests.tables import for_each
 
 
 @dataclass
@@ -91,8 +92,8 @@ LOOP = []
 LOOP.append(LOOP)
 
 
-@pytest.mark.parametrize(
-    ("value", "output"),
+@for_each(
+    "value, output",
     [
         ("as it is", "as it is"),
         ("", ""),
@@ -137,14 +138,13 @@ LOOP.append(LOOP)
         (ToolOutput("as it is", "for people"), "as it is"),
         (ToolOutput(ToolOutput([1], "for people"), "for people"), "[1]"),
     ],
-    ids=lambda value: f"{type(value).__name__}",
 )
 def test_text_and_parts_are_unchanged_and_other_values_become_json(value, output):
     assert output_for_model(value) == output
 
 
-@pytest.mark.parametrize(
-    ("value", "kind"),
+@for_each(
+    "value, kind",
     [
         (object(), "object"),
         ([object()], "list"),
@@ -162,7 +162,6 @@ def test_text_and_parts_are_unchanged_and_other_values_become_json(value, output
         (nested(10_000, lambda inner: {"a": inner}), "dict"),
         (LOOP, "list"),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_value_without_a_json_form_raises_an_error_with_its_type_and_without_its_repr(
     value, kind
@@ -267,8 +266,8 @@ CIRCLE = []
 CIRCLE.append(CIRCLE)
 
 
-@pytest.mark.parametrize(
-    ("details", "plain"),
+@for_each(
+    "details, plain",
     [
         (None, None),
         ({}, None),

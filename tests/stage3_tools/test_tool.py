@@ -14,6 +14,7 @@ from stage3_tools import (
     tool,
 )
 from stage3_tools.execution.invocation import invoke
+from tests.tables import for_each
 
 
 def nothing(arguments):
@@ -42,8 +43,8 @@ class Blocking:
         return self.released.wait(5)
 
 
-@pytest.mark.parametrize(
-    ("given", "says"),
+@for_each(
+    "given, says",
     [
         ({"name": ""}, "'' cannot be a tool's name: use 1 to 256 printable characters."),
         ({"name": "   "}, "'   ' cannot be a tool's name: use 1 to 256 printable characters."),
@@ -79,7 +80,6 @@ class Blocking:
             "f: a write is never retried. If a repetition does no harm, use effect='idempotent'.",
         ),
     ],
-    ids=lambda value: ascii(value)[:40] if isinstance(value, dict) else "",
 )
 def test_invalid_settings_raise_a_registration_error(given, says):
     with pytest.raises(RegistrationError) as caught:
@@ -262,7 +262,7 @@ def wrapped(*arguments):
     return with_context(*arguments)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "execute",
     [
         annotated,
@@ -276,25 +276,13 @@ def wrapped(*arguments):
         lambda arguments, anything: type(anything).__name__,
         lambda arguments, context=None: type(context).__name__,
     ],
-    ids=[
-        "annotated",
-        "annotated in quotes",
-        "named",
-        "wrapped",
-        "partial",
-        "object",
-        "method",
-        "async method",
-        "second",
-        "named with default",
-    ],
 )
 async def test_a_second_parameter_for_a_context_receives_it(execute):
     assert await invoke(Tool("f", "", None, execute), {}) == "ToolContext"
 
 
-@pytest.mark.parametrize(
-    ("execute", "value"),
+@for_each(
+    "execute, value",
     [
         (lambda arguments, x=7: x, 7),
         (lambda *arguments: len(arguments), 1),
@@ -307,19 +295,6 @@ async def test_a_second_parameter_for_a_context_receives_it(execute):
         (sorted, []),
         (dict, {}),
         (lambda context: context, {}),
-    ],
-    ids=[
-        "closure",
-        "*arguments",
-        "*more",
-        "**more",
-        "by keyword",
-        "bound context",
-        "first is bound",
-        "builtin",
-        "C function",
-        "class",
-        "single parameter",
     ],
 )
 async def test_functions_without_a_context_parameter_receive_no_context(execute, value):

@@ -34,6 +34,7 @@ from stage3_tools.execution.approval import Always, Edit, Reject
 from stage3_tools.execution.several_calls import execute_tool_calls
 from stage3_tools.loop import run_tool_loop
 from stage3_tools.options import ToolLoopDeps, ToolLoopOptions
+from tests.tables import for_each
 
 MAY = "may have happened"
 CALL = ToolCall("c", "pay", "{}")
@@ -149,8 +150,8 @@ MODES = {
 }
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("end", BAD_ENDS)
+@for_each("mode", MODES)
+@for_each("end", BAD_ENDS)
 async def test_a_failed_write_runs_once_and_has_an_unknown_effect(mode, end):
     pay = Pay(end)
     result = await MODES[mode](pay)

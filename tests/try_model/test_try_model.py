@@ -12,6 +12,7 @@ from stage0_gateway import Gateway, Message, ScriptedModel, ToolCall
 from stage2_output import Issue
 from stage3_tools import DecisionMade, FeedbackGiven
 from tests.programs import run_program
+from tests.tables import for_each
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "performance" / "models.md"
@@ -78,16 +79,16 @@ def test_there_are_30_tasks_of_8_kinds_with_different_names():
     assert list(dict.fromkeys(task["kind"] for task in TASKS)) == KINDS
 
 
-@pytest.mark.parametrize("dialect", ["prompt", "native"])
-@pytest.mark.parametrize("task", TASKS, ids=lambda task: task["name"])
+@for_each("dialect", ["prompt", "native"])
+@for_each("task", TASKS)
 async def test_the_expected_calls_and_reply_solve_a_task(trial, task, dialect):
     tried = await try_scripted(trial, task, dialect, *solution(task))
     assert (tried.problem, tried.feedback, tried.writes_with_text) == (None, 0, 0)
     assert tried.tokens > 0
 
 
-@pytest.mark.parametrize("dialect", ["prompt", "native"])
-@pytest.mark.parametrize("task", TASKS, ids=lambda task: task["name"])
+@for_each("dialect", ["prompt", "native"])
+@for_each("task", TASKS)
 async def test_an_answer_without_calls_and_facts_solves_no_task(trial, task, dialect):
     wrong = {"city": "?", "celsius": 0, "name": "?", "born": 0, "orders": []}
     properties = task.get("output_type", {}).get("properties")

@@ -18,6 +18,7 @@ from stage0_gateway.accounting.prices import (
     billed_tokens,
 )
 from stage0_gateway.http.endpoint import PROVIDERS
+from tests.tables import for_each
 
 MINI = Price(0.25, 2.0, cached_input=0.025)
 HAIKU = Price(1.0, 5.0, cached_input=0.1, cache_write=1.25)
@@ -39,8 +40,8 @@ def usage(read=None, wrote=None, cached=None, thought=None, cache_write=None):
     return Usage(read, wrote, cached, thought, cache_write)
 
 
-@pytest.mark.parametrize(
-    ("wire", "reported", "billed"),
+@for_each(
+    "wire, reported, billed",
     [
         ("openai", usage(1000, 50), BilledTokens(1000, 0, 0, 50)),
         ("openai", usage(1000, 50, cached=900, thought=40), BilledTokens(100, 900, 0, 50)),
@@ -63,10 +64,8 @@ def test_every_token_is_billed_once_in_the_counting_of_each_format(wire, reporte
     assert billed_tokens(wire, reported) == billed
 
 
-@pytest.mark.parametrize("wire", ["openai", "anthropic", "gemini", "openai-responses"])
-@pytest.mark.parametrize(
-    "reported", [None, usage(), usage(10), usage(wrote=10), usage(wrote=10, cached=5)]
-)
+@for_each("wire", ["openai", "anthropic", "gemini", "openai-responses"])
+@for_each("reported", [None, usage(), usage(10), usage(wrote=10), usage(wrote=10, cached=5)])
 def test_incomplete_usage_has_no_billed_tokens(wire, reported):
     assert billed_tokens(wire, reported) is None
 
@@ -76,8 +75,8 @@ def test_thinking_tokens_without_output_tokens_are_incomplete_if_the_output_incl
     assert billed_tokens(wire, usage(34, thought=68)) is None
 
 
-@pytest.mark.parametrize(
-    ("wire", "reported"),
+@for_each(
+    "wire, reported",
     [
         ("openai", usage(31, 9, cached=161)),  # xAI's Grok behind Azure reports this
         ("openai", usage(100, 9, cached=60, cache_write=60)),
@@ -301,7 +300,7 @@ def test_a_price_tier_by_prompt_length_counts_cached_tokens(library):
     assert costs == [pytest.approx(0.003 + 0.0594), pytest.approx(0.006 + 0.12)]
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@for_each("provider", PROVIDERS)
 def test_the_library_has_prices_for_every_provider_with_a_key_and_for_no_local_provider(
     library, provider
 ):

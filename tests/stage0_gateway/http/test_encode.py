@@ -21,6 +21,7 @@ from stage0_gateway import (
 )
 from stage0_gateway.http.encode import encode_fields, encode_request, to_json
 from stage0_gateway.http.endpoint import resolve
+from tests.tables import for_each
 
 
 def test_a_body_is_compact_json_in_utf8():
@@ -39,10 +40,8 @@ HALF = "a\ud83d"
 HALF_PARTS = (TextPart(HALF), JsonPart({HALF: HALF}), DocumentPart("AAAA", name=HALF))
 
 
-@pytest.mark.parametrize(
-    "model", ["openai:m", "openai-responses:m", "mistral:m", "anthropic:m", "gemini:m"]
-)
-@pytest.mark.parametrize(
+@for_each("model", ["openai:m", "openai-responses:m", "mistral:m", "anthropic:m", "gemini:m"])
+@for_each(
     "arguments", [json.dumps({HALF: HALF}), json.dumps({HALF: HALF}, ensure_ascii=False), HALF]
 )
 def test_no_request_contains_half_a_surrogate_pair(model, arguments):
@@ -325,7 +324,7 @@ def test_an_exchange_with_another_result_is_encoded_again(target):
 
 
 @each_target
-@pytest.mark.parametrize(
+@for_each(
     "own",
     [None, {"tools": [{"type": "own"}]}, {"messages": [], "contents": [], "input": []}],
 )

@@ -5,6 +5,7 @@ import pytest
 from stage0_gateway import ChatRequest, ConfigurationError, Gateway
 from stage0_gateway.http.encode import encode_fields, encode_request
 from stage0_gateway.http.endpoint import PROVIDERS, resolve
+from tests.tables import for_each
 
 
 def public_url(target):
@@ -65,9 +66,7 @@ def test_each_format_has_its_paths_and_its_authentication_header(model, url, str
     assert target.secrets == ("k",)
 
 
-@pytest.mark.parametrize(
-    "model", [f"{name}:{about.example_model}" for name, about in PROVIDERS.items()]
-)
+@for_each("model", [f"{name}:{about.example_model}" for name, about in PROVIDERS.items()])
 def test_every_provider_in_the_table_can_be_resolved(model):
     target = resolve(model)
     assert f"{target.provider}:{target.model}" == model

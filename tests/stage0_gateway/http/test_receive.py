@@ -14,6 +14,7 @@ from stage0_gateway import (
     ServerFailed,
 )
 from stage0_gateway.http.receive import retry_after
+from tests.tables import for_each
 
 ASK = [Message.user("hi")]
 
@@ -23,8 +24,8 @@ def answering(status=200, **content):
     return Gateway("openai:m", transport=transport, max_retries=0)
 
 
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
+@for_each(
+    "headers, seconds",
     [
         ({}, None),
         ({"retry-after": "7"}, 7.0),
@@ -42,7 +43,6 @@ def answering(status=200, **content):
         ({"retry-after": "Wed, 21 Oct 99999 07:28:00 GMT"}, None),
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00 +9999"}, None),
     ],
-    ids=str,
 )
 def test_the_headers_say_how_long_to_wait(headers, seconds):
     assert retry_after(headers) == seconds
@@ -82,9 +82,9 @@ async def test_a_refusal_is_the_same_error_for_a_whole_and_a_streamed_reply(ask)
     assert (caught.value.status, caught.value.retry_after) == (429, 7.0)
 
 
-@pytest.mark.parametrize("ask", ["chat", "stream"])
-@pytest.mark.parametrize(
-    ("body", "said"),
+@for_each("ask", ["chat", "stream"])
+@for_each(
+    "body, said",
     [
         (b"", "The server gave no reason."),
         (b"<html>Bad gateway</html>", "<html>Bad gateway</html>"),
@@ -92,7 +92,6 @@ async def test_a_refusal_is_the_same_error_for_a_whole_and_a_streamed_reply(ask)
         (b'{"detail": "down"}', "down"),
         (b"[" * 100_000, "…"),
     ],
-    ids=["nothing", "a page", "no text", "json of another shape", "deep nesting"],
 )
 async def test_whatever_a_failing_server_says_is_a_failure_of_the_server(ask, body, said):
     gateway = answering(502, content=body)
@@ -115,9 +114,9 @@ async def test_a_success_of_another_kind_is_malformed(status):
         await answering(status, json={"choices": [{"message": {"content": "yes"}}]}).chat(ASK)
 
 
-@pytest.mark.parametrize("call", ["chat", "stream"])
-@pytest.mark.parametrize(
-    ("model", "base_url", "sentences"),
+@for_each("call", ["chat", "stream"])
+@for_each(
+    "model, base_url, sentences",
     [
         (
             "openai:m",

@@ -23,6 +23,7 @@ from stage0_gateway.http.redaction import (
     redact_error,
     redact_response,
 )
+from tests.tables import for_each
 
 KEYS = ("sk-secret",)
 ODD = 'sk-/"\\ü😀 +&<'  # all characters that some encoder escapes
@@ -74,7 +75,7 @@ SPELLINGS = {
 }
 
 
-@pytest.mark.parametrize("spell", SPELLINGS.values(), ids=SPELLINGS)
+@for_each("spell", SPELLINGS.values())
 def test_a_secret_is_hidden_in_every_spelling(spell):
     assert redact(f"before {spell(ODD)} after", [ODD]) == "before [hidden] after"
 
@@ -136,9 +137,9 @@ def test_long_runs_of_backslashes_are_processed_in_time():
 KEY = "sk-secret+xyz/1234567890"
 
 
-@pytest.mark.parametrize("spell", SPELLINGS.values(), ids=SPELLINGS)
-@pytest.mark.parametrize("end", ["", "…", "... (cut)", "****"])
-@pytest.mark.parametrize("length", [8, 12, 20])
+@for_each("spell", SPELLINGS.values())
+@for_each("end", ["", "…", "... (cut)", "****"])
+@for_each("length", [8, 12, 20])
 def test_a_truncated_or_masked_secret_is_hidden(spell, end, length):
     assert redact(f"bad key {spell(KEY[:length])}{end}", [KEY]).startswith("bad key [hidden]")
 

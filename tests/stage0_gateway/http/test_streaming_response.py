@@ -18,6 +18,7 @@ from stage0_gateway import (
     Timeouts,
     ToolSpec,
 )
+from tests.tables import for_each
 
 ASK = [Message.user("hi")]
 DONE = b"data: [DONE]\n\n"
@@ -70,7 +71,7 @@ async def content(*chunks, **options):
 # ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_each(
     "chunks",
     [
         (text("yes"), STOP, DONE),
@@ -183,8 +184,8 @@ async def test_a_whole_body_instead_of_a_stream_is_decoded(reason):
     assert names[-4:] == ["content_block_stop", "message", "final_message", "end"]
 
 
-@pytest.mark.parametrize(
-    ("body", "kind", "message"),
+@for_each(
+    "body, kind, message",
     [
         (b'{"error": {"message": "no such model", "code": 404}}', InvalidRequest, "no such model"),
         (b'[{"choices": []}]', MalformedResponse, "It is a list"),
@@ -202,7 +203,6 @@ async def test_a_whole_body_instead_of_a_stream_is_decoded(reason):
         (b"data: " + b"[" * 100_000 + b"\n\n", MalformedResponse, "not a JSON object"),
         (b'data: {"error": {"message": "broken", "code": 500}}\n\n', ServerFailed, "broken"),
     ],
-    ids=lambda value: value.__name__ if isinstance(value, type) else None,
 )
 async def test_an_invalid_body_raises_an_error_with_the_servers_text(body, kind, message):
     with pytest.raises(kind) as caught:

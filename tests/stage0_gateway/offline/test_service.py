@@ -14,6 +14,7 @@ from stage0_gateway.request import ChatRequest
 from stage0_gateway.response import Usage
 from stage0_gateway.server.routing import format_of
 from stage0_gateway.streaming.sse import SseReader
+from tests.tables import for_each
 
 ASKED = b'{"messages": [{"role": "user", "content": "Tea \\ud83d"}]}'
 PATHS = {
@@ -90,17 +91,16 @@ def test_an_unknown_path_is_a_404_with_a_list_of_the_known_paths(method: str, pa
     assert (status, value["error"]["message"]) == (404, message)
 
 
-@pytest.mark.parametrize(
-    ("body", "message"),
+@for_each(
+    "body, message",
     [
         (b"[]", "The body must be a JSON object, not list."),
         (b"{", "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
     ],
 )
-@pytest.mark.parametrize(
-    ("path", "name"),
+@for_each(
+    "path, name",
     [(path, name) for name, paths in PATHS.items() for path in paths],
-    ids=lambda v: v[:20],
 )
 def test_an_invalid_request_is_a_400_in_the_format_of_the_path(
     path: str, name: str, body: bytes, message: str
@@ -179,8 +179,8 @@ def test_a_result_nested_to_any_depth_is_answered(depth: int) -> None:
     assert answer_http("POST", "/v1/chat/completions", json.dumps(body).encode()).status == 200
 
 
-@pytest.mark.parametrize("depth", [900, 950, 970, 980, 985, 990, 2_000])
-@pytest.mark.parametrize("fault", FAULTS)
+@for_each("depth", [900, 950, 970, 980, 985, 990, 2_000])
+@for_each("fault", FAULTS)
 def test_a_call_nested_to_any_depth_is_answered_with_every_fault(depth: int, fault: str) -> None:
     arguments = '{"z": ' + "[" * depth + "]" * depth + "}"
     call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": arguments}}

@@ -20,6 +20,7 @@ from stage0_gateway import (
 )
 from stage0_gateway.offline.teacher import MAX_CALLS, answer
 from stage0_gateway.server.format import ANY_OBJECT
+from tests.tables import for_each
 
 FORMATS = ["openai:teacher", "anthropic:teacher", "gemini:teacher", "openai-responses:teacher"]
 
@@ -98,9 +99,9 @@ async def ask(
     return await gateway.chat(messages, **options)
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("model", FORMATS)
+@for_each("question", QUESTIONS)
+@for_each("stream", [False, True])
+@for_each("model", FORMATS)
 async def test_a_question_is_answered_with_native_calls_in_every_format(
     model: str, stream: bool, question: str
 ) -> None:
@@ -115,9 +116,9 @@ async def test_a_question_is_answered_with_native_calls_in_every_format(
     assert (reply.finish_reason, reply.model) == ("stop", "teacher")
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("model", FORMATS)
+@for_each("question", QUESTIONS)
+@for_each("stream", [False, True])
+@for_each("model", FORMATS)
 async def test_a_question_is_answered_with_decisions_in_every_format(
     model: str, stream: bool, question: str
 ) -> None:
@@ -288,8 +289,8 @@ def test_results_belong_to_decisions_in_their_order(written: str) -> None:
 # ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("question", "properties", "required", "arguments"),
+@for_each(
+    "question, properties, required, arguments",
     [
         ("Plan 3 days", {"days": {"type": "integer"}}, ["days"], {"days": 3}),
         ("Plan 3 days", {"days": {"type": "integer"}}, [], {}),
@@ -528,9 +529,7 @@ def test_other_questions_are_repeated_with_the_number_of_messages() -> None:
 # -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "text", ["weather in Oslo ", '"', "A", "A ", "(", "1-", "“", "\t", "and ", "my "]
-)
+@for_each("text", ["weather in Oslo ", '"', "A", "A ", "(", "1-", "“", "\t", "and ", "my "])
 def test_a_megabyte_of_any_text_is_answered(text: str) -> None:
     long = "weather " + text * (1_000_000 // len(text))
     made = Message.assistant("", [ToolCall("call_1", "get_capital", '{"country": "France"}')])

@@ -5,9 +5,10 @@ import pytest
 
 from stage0_gateway.http.redaction import redact
 from stage0_gateway.recording.credentials import credentials, names_a_credential
+from tests.tables import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     "name",
     [
         *(
@@ -40,8 +41,8 @@ def test_other_names_are_not_credentials(name):
     assert not names_a_credential(name)
 
 
-@pytest.mark.parametrize(
-    ("request_", "secret"),
+@for_each(
+    "request_, secret",
     [
         (httpx.Request("GET", "http://h", headers={"Authorization": "Bearer sk-1"}), "sk-1"),
         (httpx.Request("GET", "http://h", headers={"x-api-key": "sk-1"}), "sk-1"),
@@ -66,18 +67,6 @@ def test_other_names_are_not_credentials(name):
             httpx.Request("POST", "http://h", json={"headers": {"X-Api-Key": "sk-12345"}}),
             "sk-12345",
         ),
-    ],
-    ids=[
-        *(
-            "bearer",
-            "header",
-            "one of two headers",
-            "cookie",
-            "basic password",
-            "basic token",
-            "query",
-        ),
-        *("basic user", "body", "header in a body", "other header in a body"),
     ],
 )
 def test_a_credential_is_found_anywhere_in_a_request(request_, secret):

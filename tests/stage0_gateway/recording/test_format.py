@@ -13,6 +13,7 @@ from stage0_gateway.recording.format import (
     write_request,
     write_response,
 )
+from tests.tables import for_each
 
 URL = "https://api.test/v1/chat"
 NEEDED = "an exchange needs a request, and a response or an error"
@@ -111,8 +112,8 @@ def test_an_unknown_error_becomes_a_transport_error():
     assert (type(read), str(read)) == (httpx.TransportError, "gone")
 
 
-@pytest.mark.parametrize(
-    ("line", "why"),
+@for_each(
+    "line, why",
     [
         ("no json", "Expecting value"),
         ("[]", NEEDED),

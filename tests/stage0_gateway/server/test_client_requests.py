@@ -7,13 +7,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from stage0_gateway.offline.service import answer_http
 from stage0_gateway.server.answer import Answer
 from stage0_gateway.server.routing import format_of
 from stage0_gateway.streaming.sse import SseReader
 from stage0_gateway.wire import anthropic, gemini, openai, openai_responses
+from tests.tables import for_each
 
 WIRES = {wire.NAME: wire for wire in (anthropic, gemini, openai, openai_responses)}
 ROWS = [
@@ -43,7 +42,7 @@ def read(path: str, answer: Answer) -> dict[str, Any]:
     return {"status": 200, "text": reply.content, "calls": calls}
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["client"])
+@for_each("row", ROWS)
 def test_a_request_of_another_client_is_answered_or_refused(row: dict[str, Any]) -> None:
     answer = answer_http("POST", row["path"], json.dumps(row["body"]).encode())
     assert read(row["path"], answer) == row["answer"]

@@ -18,6 +18,7 @@ from stage0_gateway.request import ChatRequest, ToolSpec
 from stage0_gateway.server.openai_responses import decode_request
 from stage0_gateway.server.routing import wants_stream
 from stage0_gateway.wire import openai_responses as wire
+from tests.tables import for_each
 
 PATH = "/v1/responses"
 JSON = st.recursive(
@@ -212,8 +213,8 @@ def test_tools_of_the_server_and_other_choices_are_ignored():
     assert (request.tools, request.tool_choice) == ((ToolSpec("f", ""),), None)
 
 
-@pytest.mark.parametrize(
-    ("body", "expected"),
+@for_each(
+    "body, expected",
     [
         ({}, "'input' must hold at least one message."),
         ({"input": []}, "'input' must hold at least one message."),

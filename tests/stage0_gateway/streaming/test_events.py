@@ -18,6 +18,7 @@ from stage0_gateway.streaming.events import (
     ThinkingEvent,
 )
 from stage0_gateway.streaming.reply_builder import ReplyBuilder
+from tests.tables import for_each
 
 
 def test_every_event_of_the_contract_has_a_class_with_its_name():
@@ -41,7 +42,7 @@ def test_every_event_of_the_contract_has_a_class_with_its_name():
     assert frozenset(names) == EVENT_NAMES
 
 
-@pytest.mark.parametrize("kind", get_args(StreamEvent), ids=lambda kind: kind.name)
+@for_each("kind", get_args(StreamEvent))
 def test_an_event_is_a_frozen_value_without_a_dict(kind):
     event = kind(*(None for _ in dataclasses.fields(kind)))
     assert event == kind(*(None for _ in dataclasses.fields(kind)))

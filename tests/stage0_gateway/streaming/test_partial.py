@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stage0_gateway.streaming.partial import GrowingText, partial_json
+from tests.tables import for_each
 
 VALUES = st.recursive(
     st.none()
@@ -36,8 +37,8 @@ def test_complete_json_is_parsed_and_every_prefix_of_an_object_gives_an_object(v
         assert partial_json(text[:end]).keys() <= {"value"}
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
+@for_each(
+    "text, value",
     [
         ('{"city": "Shang', {"city": "Shang"}),
         ('{"text": "a\\', {"text": "a"}),

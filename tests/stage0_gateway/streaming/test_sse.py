@@ -1,6 +1,5 @@
-import pytest
-
 from stage0_gateway.streaming.sse import SseReader
+from tests.tables import for_each
 
 
 def read(*chunks):
@@ -9,8 +8,8 @@ def read(*chunks):
     return [data for chunk in chunks for data in reader.feed(chunk)] + reader.close()
 
 
-@pytest.mark.parametrize(
-    ("body", "expected"),
+@for_each(
+    "body, expected",
     [
         ("data: a\n\n", ["a"]),
         ("data: a\n\ndata: b\n\n", ["a", "b"]),
@@ -37,7 +36,7 @@ def read(*chunks):
         ("", []),
     ],
 )
-@pytest.mark.parametrize("size", [1, 2, 3, 1000])
+@for_each("size", [1, 2, 3, 1000])
 def test_events_are_parsed_however_the_bytes_are_split(body, expected, size):
     raw = body.encode()
     assert read(*(raw[at : at + size] for at in range(0, len(raw), size))) == expected
@@ -52,7 +51,7 @@ def test_an_event_is_returned_as_soon_as_it_is_complete():
     assert given == [[], [], ["a"], ["b"], [], ["c"]]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "chunk",
     [
         b"data: b\ndata: c\n\n",
@@ -62,9 +61,7 @@ def test_an_event_is_returned_as_soon_as_it_is_complete():
         b"data: b\n\ndata: c\n\n",
     ],
 )
-@pytest.mark.parametrize(
-    "before", [b"data: a\n\n", b"data: a\n", b"data: a", b"data: a\r", b"data: a\r\n\r"]
-)
+@for_each("before", [b"data: a\n\n", b"data: a\n", b"data: a", b"data: a\r", b"data: a\r\n\r"])
 def test_a_chunk_of_whole_events_is_parsed_with_the_bytes_before_it(before, chunk):
     together = b"data: x\n\n" + before + chunk
     assert read(b"data: x\n\n", before, chunk) == read(together)

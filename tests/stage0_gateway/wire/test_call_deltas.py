@@ -5,6 +5,7 @@ import pytest
 from stage0_gateway import ToolCall
 from stage0_gateway.streaming.reply_builder import ReplyBuilder
 from stage0_gateway.wire.call_deltas import CallDeltas
+from tests.tables import for_each
 
 
 def calls(*pieces, whole=False):
@@ -107,7 +108,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("pieces", HOSTILE.values(), ids=HOSTILE)
+@for_each("pieces", HOSTILE.values())
 def test_two_calls_stay_separate(pieces):
     assert calls(*pieces) == (A, B)
 
@@ -165,9 +166,9 @@ def test_missing_arguments_in_any_form_become_an_empty_object(arguments):
     assert calls(*pieces) == (ToolCall("a", "f", "{}"),)
 
 
-@pytest.mark.parametrize("call_id", [None, "", "a"])
-@pytest.mark.parametrize("index", [None, 0])
-@pytest.mark.parametrize("arguments", [None, "", '{"x', "{}"])
+@for_each("call_id", [None, "", "a"])
+@for_each("index", [None, 0])
+@for_each("arguments", [None, "", '{"x', "{}"])
 def test_each_element_of_a_whole_message_is_a_call_even_with_equal_fields(
     index, call_id, arguments
 ):

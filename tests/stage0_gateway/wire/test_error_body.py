@@ -18,10 +18,11 @@ from stage0_gateway.wire.error_body import (
     error_in_reply,
     error_message,
 )
+from tests.tables import for_each
 
 
-@pytest.mark.parametrize(
-    ("status", "body", "kind", "message"),
+@for_each(
+    "status, body, kind, message",
     [
         (
             401,

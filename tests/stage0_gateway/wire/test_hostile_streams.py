@@ -14,6 +14,7 @@ from stage0_gateway.errors import (
 )
 from stage0_gateway.streaming.sse import SseReader
 from stage0_gateway.wire import anthropic, gemini, openai
+from tests.tables import for_each
 
 DONE = "[DONE]"
 
@@ -184,8 +185,8 @@ FRAMINGS = {
 }
 
 
-@pytest.mark.parametrize("size", [1, 2, 7, 1000])
-@pytest.mark.parametrize("body", FRAMINGS.values(), ids=FRAMINGS)
+@for_each("size", [1, 2, 7, 1000])
+@for_each("body", FRAMINGS.values())
 def test_every_framing_in_chunks_of_any_size_gives_the_same_reply(body, size):
     sse, raw = SseReader(), body.encode()
     chunks = [raw[at : at + size] for at in range(0, len(raw), size)]

@@ -11,6 +11,7 @@ from stage0_gateway.errors import (
 )
 from stage0_gateway.response import Usage
 from stage0_gateway.wire import anthropic, gemini, openai, openai_responses
+from tests.tables import for_each
 
 CALL = {"id": "a", "function": {"name": "f", "arguments": "{}"}}
 IN_A_STREAM = {
@@ -30,10 +31,8 @@ def test_an_error_of_any_shape_in_a_stream_is_raised_with_its_message(event):
         reader.read_event(event)
 
 
-@pytest.mark.parametrize("wire", [openai, anthropic, gemini, openai_responses])
-@pytest.mark.parametrize(
-    "body", [{"detail": "boom"}, {"message": "boom"}, {"error": {"message": "boom"}}]
-)
+@for_each("wire", [openai, anthropic, gemini, openai_responses])
+@for_each("body", [{"detail": "boom"}, {"message": "boom"}, {"error": {"message": "boom"}}])
 def test_an_error_with_status_200_is_raised(wire, body):
     with pytest.raises(GatewayError, match="boom"):
         wire.reader().decode_whole(body)

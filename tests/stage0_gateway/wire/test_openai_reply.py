@@ -25,6 +25,7 @@ from stage0_gateway.streaming.events import (
 )
 from stage0_gateway.wire import openai
 from stage0_gateway.wire.error_body import error_for_body
+from tests.tables import for_each
 
 
 def reply(message, **more):
@@ -45,8 +46,8 @@ def test_a_whole_reply_is_decoded():
     )
 
 
-@pytest.mark.parametrize(
-    ("message", "expected"),
+@for_each(
+    "message, expected",
     [
         ({"content": None}, Message.assistant("")),
         ({}, Message.assistant("")),
@@ -78,18 +79,6 @@ def test_a_whole_reply_is_decoded():
             {"tool_calls": [{"id": "1", "function": {"name": "f", "arguments": '{"a": '}}]},
             Message.assistant("", [ToolCall("1", "f", '{"a": ')]),
         ),
-    ],
-    ids=[
-        "content null",
-        "content absent",
-        "calls null",
-        "content in parts",
-        "content in texts",
-        "reasoning",
-        "arguments null",
-        "two without id and arguments",
-        "arguments as an object",
-        "arguments that do not parse are kept",
     ],
 )
 def test_variants_of_a_message_are_decoded(message, expected):

@@ -16,6 +16,7 @@ from stage0_gateway.server import openai_responses as serve_responses
 from stage0_gateway.wire import anthropic, gemini, openai
 from stage0_gateway.wire import openai_responses as responses
 from stage0_gateway.wire.reasoning import BUDGETS
+from tests.tables import for_each
 
 HI = (Message.user("hi"),)
 BUDGET_MODELS = ["claude-3-7-sonnet-20250219", "claude-sonnet-4-20250514", "claude-opus-4-1"]
@@ -134,8 +135,8 @@ def test_gemini_gets_a_level_or_a_budget(model, value, expected):
     assert body["generationConfig"] == {"thinkingConfig": expected}
 
 
-@pytest.mark.parametrize("value", ["minimal", "", "LOW", True, -1, 2.5, ["low"]])
-@pytest.mark.parametrize("wire", [openai, anthropic, gemini])
+@for_each("value", ["minimal", "", "LOW", True, -1, 2.5, ["low"]])
+@for_each("wire", [openai, anthropic, gemini])
 def test_an_unknown_value_raises_with_the_valid_choices(wire, value):
     with pytest.raises(ConfigurationError, match=r"unknown. Pass 'low', 'medium' or 'high', a num"):
         wire.encode(request(reasoning=value))

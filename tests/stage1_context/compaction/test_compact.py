@@ -19,6 +19,7 @@ from stage1_context import (
     VariableRecord,
     WindowTooSmall,
 )
+from tests.tables import for_each
 
 SYSTEM = Message.system("be brief")
 SHORT = "They met."
@@ -279,8 +280,8 @@ async def test_pieces_are_smaller_if_the_server_counts_more_tokens():
 # -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("reply", "reason"),
+@for_each(
+    "reply, reason",
     [
         (RuntimeError("no network"), "The model failed: no network"),
         ("", "The model failed: The model's summary was empty."),
@@ -307,7 +308,7 @@ async def test_pieces_are_smaller_if_the_server_counts_more_tokens():
         (None, "The model failed: A chat function must be async"),
     ],
 )
-@pytest.mark.parametrize("after", [0, 2])
+@for_each("after", [0, 2])
 async def test_a_model_failure_changes_nothing_and_is_returned_as_the_reason(reply, reason, after):
     engine = await session(map(question, range(20)), THOUSAND)
     await engine.set_summary("s", "before")

@@ -2,6 +2,7 @@ import pytest
 
 from stage0_gateway import Message, Usage
 from stage1_context import Calibration, ContextEngine, KeepSystemAndRecent, Transcript
+from tests.tables import for_each
 
 
 class Letters:
@@ -83,8 +84,8 @@ def server_count(messages, extra, ratio):
     return round(ratio * (sum(4 + len(each.text) for each in messages) + len(extra)))
 
 
-@pytest.mark.parametrize("ratio", [0.5, 0.9, 1.0, 1.3, 2.4])
-@pytest.mark.parametrize("reserve", [0, 200])
+@for_each("ratio", [0.5, 0.9, 1.0, 1.3, 2.4])
+@for_each("reserve", [0, 200])
 async def test_with_a_constant_ratio_no_request_after_the_first_report_exceeds_the_window(
     ratio, reserve
 ):

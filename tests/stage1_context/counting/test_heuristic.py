@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stage1_context import ApproximateCounter, ContextError, TiktokenCounter
+from tests.tables import for_each
 
 _SAMPLES = runpy.run_path(str(Path(__file__).with_name("samples.py")))
 CHINESE, JAPANESE = _SAMPLES["CHINESE"], _SAMPLES["JAPANESE"]
@@ -110,12 +111,12 @@ MEASURED = {
 HIGH = {"camel case", "capitals", "digits"}  # a token holds several capitals or digits
 
 
-@pytest.mark.parametrize(("text", "cl100k", "o200k"), MEASURED.values(), ids=MEASURED)
+@for_each("text, cl100k, o200k", MEASURED.values())
 def test_a_count_is_at_most_5_percent_below_the_measured_tokens(text, cl100k, o200k):
     assert COUNTER.count(text) >= 0.95 * max(cl100k, o200k)
 
 
-@pytest.mark.parametrize("name", [name for name in MEASURED if name not in HIGH])
+@for_each("name", [name for name in MEASURED if name not in HIGH])
 def test_a_count_is_at_most_60_percent_above_the_measured_tokens(name):
     text, *measured = MEASURED[name]
     assert COUNTER.count(text) <= 1.6 * max(measured) + 2
@@ -134,7 +135,7 @@ def test_long_whitespace_has_a_minimum_count(text):
     assert COUNTER.count(text) >= len(text) // 128
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     ["", "a", "\0", "\ud800", "\U000e0041", "\x1c", "\x85", "_", ".", "._a", " ."],
 )
@@ -142,9 +143,7 @@ def test_a_short_text_of_any_characters_has_between_one_and_six_tokens(text):
     assert 1 <= COUNTER.count(text) <= 6
 
 
-@pytest.mark.parametrize(
-    "unit", ["a", "aB3", " ", "\n", " \n", "!?", "=", "7", "中", "\ud800", "._", " 1", "A"]
-)
+@for_each("unit", ["a", "aB3", " ", "\n", " \n", "!?", "=", "7", "中", "\ud800", "._", " 1", "A"])
 def test_a_text_of_200_000_repeated_characters_is_counted_in_linear_time(unit):
     # No timer is needed: with quadratic time, this test would not end.
     assert COUNTER.count(unit * (200_000 // len(unit))) >= 200_000 // 128

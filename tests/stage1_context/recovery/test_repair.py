@@ -16,6 +16,7 @@ from stage1_context.journal import (
 )
 from stage1_context.recovery.repair import repairs
 from stage1_context.view.projection import exchanges_of, history_of
+from tests.tables import for_each
 
 IDS = ["a", "b", "a-2", "call-2"]  # a repair may generate the last two itself
 
@@ -164,8 +165,8 @@ def interrupted(id):
 USER = Message.user("by the way")
 
 
-@pytest.mark.parametrize(
-    ("messages", "expected"),
+@for_each(
+    "messages, expected",
     [
         ([], []),
         ([calling("a"), result("a"), USER], [calling("a"), result("a"), USER]),
@@ -200,23 +201,6 @@ USER = Message.user("by the way")
             [calling("", "")],
             [calling("call-2", "call-3"), interrupted("call-2"), interrupted("call-3")],
         ),
-    ],
-    ids=[
-        "nothing",
-        "valid",
-        "killed",
-        "killed, then a new question",
-        "killed between two results",
-        "late",
-        "one on time, one late, one missing",
-        "too early",
-        "twice",
-        "orphan",
-        "one id for two calls",
-        "a reused id",
-        "an id reused while its call is open",
-        "the newer of two open calls",
-        "no ids",
     ],
 )
 def test_a_repaired_history_has_one_result_directly_after_each_call(messages, expected):

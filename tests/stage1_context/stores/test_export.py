@@ -20,6 +20,7 @@ from stage1_context import (
 )
 from stage1_context.journal import KINDS
 from stage1_context.stores.export import export_session, import_session
+from tests.tables import for_each
 
 SEPARATORS = "one\u2028two\u2029three\x85four\x0bfive\x0csix\r\nseven\rAcht\n"
 RECORDS = [
@@ -128,7 +129,7 @@ GOOD = '{"format": "llm-stages session", "version": 1, "session_id": "s", "recor
 HI = '{"kind": "message", "role": "user", "content": "hi"}'
 
 
-@pytest.mark.parametrize(
+@for_each(
     "first",
     [
         "",
@@ -143,7 +144,7 @@ HI = '{"kind": "message", "role": "user", "content": "hi"}'
         "[" * 100_000,
     ],
 )
-@pytest.mark.parametrize("session_id", [None, "mine"])
+@for_each("session_id", [None, "mine"])
 async def test_a_text_that_is_not_an_export_raises_an_error_that_quotes_its_first_line(
     first, session_id
 ):
@@ -156,7 +157,7 @@ async def test_a_text_that_is_not_an_export_raises_an_error_that_quotes_its_firs
     assert await store.sessions() == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     "damaged",
     [
         HI[:-5],

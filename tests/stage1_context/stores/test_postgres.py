@@ -13,6 +13,7 @@ import pytest
 
 from stage0_gateway import Message
 from stage1_context import ContextError, MessageRecord, PostgresStore, StoreFailed, VariableRecord
+from tests.tables import for_each
 
 ONE, TWO, THREE = (MessageRecord(Message.user(text)) for text in ("one", "two", "three"))
 PASSWORD = "pa:ss/wo?rd#@%"
@@ -184,7 +185,7 @@ def test_the_repr_of_a_store_shows_its_address_without_the_password(dsn, shown):
 
 
 @needs_asyncpg
-@pytest.mark.parametrize(
+@for_each(
     "dsn",
     [
         "",

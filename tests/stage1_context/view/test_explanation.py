@@ -20,6 +20,7 @@ from stage1_context import (
 )
 from stage1_context.view.explanation import explain
 from stage1_context.view.selection import Selection
+from tests.tables import for_each
 
 
 class Letters:
@@ -348,8 +349,8 @@ def test_messages_that_were_dropped_earlier_are_not_counted_again():
 # -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("message", "preview"),
+@for_each(
+    "message, preview",
     [
         (Message.user("x" * 40), "x" * 40),
         (Message.user("x" * 41), "x" * 39 + "…"),

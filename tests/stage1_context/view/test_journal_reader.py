@@ -20,6 +20,7 @@ from stage1_context import (
 from stage1_context.recovery.repair import repairs
 from stage1_context.view.journal_reader import JournalReader, is_open
 from stage1_context.view.projection import shown_exchanges
+from tests.tables import for_each
 
 
 class Letters:
@@ -571,11 +572,9 @@ LATER = [
 ]
 
 
-@pytest.mark.parametrize("summaries", [True, False])
-@pytest.mark.parametrize(
-    "error", [asyncio.CancelledError(), StoreFailed("gone")], ids=["cancelled", "failed"]
-)
-@pytest.mark.parametrize("at", range(1, 34))
+@for_each("summaries", [True, False])
+@for_each("error", [asyncio.CancelledError(), StoreFailed("gone")])
+@for_each("at", range(1, 34))
 async def test_a_read_after_a_cancelled_or_failed_one_is_correct(at, error, summaries):
     counter = Letters()
     records = list(BEGINNING)

@@ -4,6 +4,7 @@ import pytest
 
 from stage2_output.extraction.candidates import MOST_CANDIDATES, candidates
 from stage2_output.result import Extraction, InvalidJson
+from tests.tables import for_each
 
 
 def summaries(text):
@@ -83,7 +84,7 @@ def test_a_value_that_is_not_text_raises_a_type_error(given):
         candidates(given)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     ["", " \n", "So be it.", "NaN", "1e999", "01", "1 2", "'a'", "True", '"a', "-", "5 apples"],
 )
@@ -187,12 +188,12 @@ FOUND = {
 }
 
 
-@pytest.mark.parametrize(("text", "expected"), FOUND.values(), ids=FOUND)
+@for_each("text, expected", FOUND.values())
 def test_every_value_is_found_in_its_source(text, expected):
     assert summaries(text) == expected
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "Hello {name}, {first name} and {{name}}!",
@@ -223,8 +224,8 @@ MARKS = [
 ]
 
 
-@pytest.mark.parametrize("mark", MARKS)
-@pytest.mark.parametrize("begin", ["", "So: ", "```\n", "<a>", "<think>a</think>"])
+@for_each("mark", MARKS)
+@for_each("begin", ["", "So: ", "```\n", "<a>", "<think>a</think>"])
 def test_marks_inside_strings_are_text(mark, begin):
     value = {"a": mark, "b": [mark]}
     text = begin + json.dumps(value)
@@ -268,7 +269,7 @@ PARTS = {
 }
 
 
-@pytest.mark.parametrize(("text", "expected"), PARTS.values(), ids=PARTS)
+@for_each("text, expected", PARTS.values())
 def test_an_incomplete_value_is_marked_as_a_part(text, expected):
     assert summaries(text) == expected
 
@@ -304,7 +305,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize(("text", "expected"), BROKEN.values(), ids=BROKEN)
+@for_each("text, expected", BROKEN.values())
 def test_an_invalid_value_hides_the_values_inside_and_after_it(text, expected):
     assert summaries(text) == expected
 

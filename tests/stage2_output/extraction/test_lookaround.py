@@ -1,9 +1,10 @@
 import pytest
 
 from stage2_output.extraction import lookaround
+from tests.tables import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         '{"a',

@@ -1,6 +1,7 @@
 import pytest
 
 from stage2_output.extraction.markup import MarkupScanner, next_mark
+from tests.tables import for_each
 
 MARKS = {
     "a fence": ("a ``` b", "fence", "```"),
@@ -30,7 +31,7 @@ MARKS = {
 }
 
 
-@pytest.mark.parametrize(("text", "kind", "mark"), MARKS.values(), ids=MARKS)
+@for_each("text, kind, mark", MARKS.values())
 def test_next_mark_finds_the_next_mark_and_its_kind(text, kind, mark):
     found = next_mark("[[" + text, 2)
     kinds = [name for name, part in found.groupdict().items() if part]
@@ -87,7 +88,7 @@ SOURCES = {
 }
 
 
-@pytest.mark.parametrize(("text", "expected"), SOURCES.values(), ids=SOURCES)
+@for_each("text, expected", SOURCES.values())
 def test_every_bracket_has_a_source(text, expected):
     assert sources(text) == expected
 
@@ -156,7 +157,7 @@ CODE = {
 }
 
 
-@pytest.mark.parametrize(("text", "end"), CODE.values(), ids=CODE)
+@for_each("text, end", CODE.values())
 def test_code_of_another_language_ends_with_its_fence(text, end):
     start = text.index("{")
     scanner, position = MarkupScanner(text), 0

@@ -1,14 +1,14 @@
 """Thinking blocks: which tags begin and end them, and which tags are text inside a JSON string."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stage2_output import find_json, thinking_blocks, without_thinking
+from tests.tables import for_each
 
 
-@pytest.mark.parametrize(
-    ("text", "answer"),
+@for_each(
+    "text, answer",
     [
         ("answer", "answer"),
         ("<think>notes</think>answer", "answer"),
@@ -100,10 +100,8 @@ def test_replacing_thinking_blocks_keeps_the_positions_and_all_other_text(text):
     )
 
 
-@pytest.mark.parametrize("before", ["", "<think>notes</think>", "notes</think>\n", "```json\n"])
-@pytest.mark.parametrize(
-    "quoted", ['</think>{"a": 1}', '</think>{\\"a\\": 1}', '\n</think>\n{"a": 1}\n']
-)
+@for_each("before", ["", "<think>notes</think>", "notes</think>\n", "```json\n"])
+@for_each("quoted", ['</think>{"a": 1}', '</think>{\\"a\\": 1}', '\n</think>\n{"a": 1}\n'])
 def test_json_quoted_in_an_unfinished_string_is_never_a_complete_value(before, quoted):
     found, _ = find_json(f'{before}{{"reply": "It says: {quoted}')
     assert [each.value for each in found if each.complete] == []

@@ -2,6 +2,7 @@ import pytest
 
 from stage2_output.parsing.bare_values import BareValue, read_bare_value
 from stage2_output.parsing.errors import Unrepairable
+from tests.tables import for_each
 
 PLAIN = {
     "number": ("1", 1, None),
@@ -25,11 +26,11 @@ PLAIN = {
 }
 
 
-@pytest.mark.parametrize(
+@for_each(
     "after",
     [",", " ,", "\n}", "]", "}", ' "b"', " // one", " # one", "/* one */", " </b>", " ..."],
 )
-@pytest.mark.parametrize(("text", "value", "name"), PLAIN.values(), ids=PLAIN)
+@for_each("text, value, name", PLAIN.values())
 def test_numbers_and_literals_are_read(text, value, name, after):
     repairs = ((name, 1),) if name else ()
     whole = "[" + text + after
@@ -38,10 +39,8 @@ def test_numbers_and_literals_are_read(text, value, name, after):
     assert repr(word.value) == repr(value)  # repr distinguishes 1, 1.0 and True
 
 
-@pytest.mark.parametrize("after", ["// metres", "#3", "...", "…", "...9"])
-@pytest.mark.parametrize(
-    ("text", "value"), [("1.5", 1.5), ("-2", -2), ("true", True), ("null", None)]
-)
+@for_each("after", ["// metres", "#3", "...", "…", "...9"])
+@for_each("text, value", [("1.5", 1.5), ("-2", -2), ("true", True), ("null", None)])
 def test_a_comment_or_an_ellipsis_directly_after_a_value_is_not_part_of_it(text, value, after):
     whole = text + after + ","
     assert read_bare_value(whole, 0, len(whole)) == BareValue(value, len(text), "plain")
@@ -90,7 +89,7 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "after",
     [
         ",",
@@ -109,7 +108,7 @@ TEXTS = [
         " …",
     ],
 )
-@pytest.mark.parametrize("text", TEXTS, ids=lambda text: text[:20])
+@for_each("text", TEXTS)
 def test_text_without_quotes_ends_at_a_mark_or_at_the_end_of_the_line(text, after):
     whole = "[" + text + after
     assert read_bare_value(whole, 1, len(whole)) == BareValue(
@@ -117,8 +116,8 @@ def test_text_without_quotes_ends_at_a_mark_or_at_the_end_of_the_line(text, afte
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
+@for_each(
+    "text, value",
     [
         *[
             (text, None)
@@ -204,7 +203,7 @@ REJECTED = {
 }
 
 
-@pytest.mark.parametrize(("text", "reason"), REJECTED.values(), ids=REJECTED)
+@for_each("text, reason", REJECTED.values())
 def test_an_invalid_or_ambiguous_value_is_rejected(text, reason):
     whole = "[" + text + ","
     with pytest.raises(Unrepairable) as caught:

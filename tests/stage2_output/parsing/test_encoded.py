@@ -6,6 +6,7 @@ import pytest
 
 from stage2_output import ExtractionError, extract_json
 from stage2_output.parsing.encoded import BEGINS_ESCAPED
+from tests.tables import for_each
 
 
 def value_and_repairs(text):
@@ -70,10 +71,8 @@ ESCAPED = {
 }
 
 
-@pytest.mark.parametrize(
-    ("before", "after"), [("Hm ", ""), ('Hm "', '"'), ("Hm ", " and so on"), ('Hm "', '" [2]')]
-)
-@pytest.mark.parametrize(("text", "value"), ESCAPED.values(), ids=ESCAPED)
+@for_each("before, after", [("Hm ", ""), ('Hm "', '"'), ("Hm ", " and so on"), ('Hm "', '" [2]')])
+@for_each("text, value", ESCAPED.values())
 def test_json_with_escaped_quotes_is_read_up_to_its_end(text, value, before, after):
     found = extract_json(before + text + after)
     assert (found.value, found.start, found.end) == (value, len(before), len(before + text))

@@ -1,10 +1,9 @@
 from typing import get_args
 
-import pytest
-
 from stage2_output.extraction.candidates import candidates
 from stage2_output.parsing.errors import Unrepairable
 from stage2_output.result import RepairName
+from tests.tables import for_each
 
 EXAMPLES = {
     "comment": ('{"a": 1 // one\n}', 8),
@@ -40,9 +39,7 @@ EXAMPLES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "position"), [(name, *of) for name, of in EXAMPLES.items()], ids=EXAMPLES
-)
+@for_each("name, text, position", [(name, *of) for name, of in EXAMPLES.items()])
 def test_each_repair_is_reported_with_its_name_and_position(name, text, position):
     repairs = candidates(text)[-1].repairs
     assert (name, position) in [(each.name, each.position) for each in repairs]

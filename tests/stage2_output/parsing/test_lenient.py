@@ -3,6 +3,7 @@ import pytest
 from stage2_output.parsing.errors import Repaired, Unrepairable
 from stage2_output.parsing.lenient import LenientReader
 from stage2_output.parsing.strict import MOST_DEPTH, IntactParts, TooDeep
+from tests.tables import for_each
 
 
 def read(text, after=""):
@@ -127,8 +128,8 @@ COMPLETE = {
 }
 
 
-@pytest.mark.parametrize("after", ["", " and so on", "}", "\n{"])
-@pytest.mark.parametrize(("text", "value", "names"), COMPLETE.values(), ids=COMPLETE)
+@for_each("after", ["", " and so on", "}", "\n{"])
+@for_each("text, value, names", COMPLETE.values())
 def test_a_repaired_value_is_complete_and_its_repairs_are_named(text, value, names, after):
     found = read(text, after)
     assert found == Repaired(value, len(text), found.repairs, complete=True, fragile=False)
@@ -215,7 +216,7 @@ INCOMPLETE = {
 }
 
 
-@pytest.mark.parametrize(("text", "value", "names"), INCOMPLETE.values(), ids=INCOMPLETE)
+@for_each("text, value, names", INCOMPLETE.values())
 def test_a_value_that_had_to_be_closed_or_has_an_ellipsis_is_not_complete(text, value, names):
     found = read(text)
     assert (found.value, found.repairs, found.complete) == (
@@ -311,7 +312,7 @@ REJECTED = {
 }
 
 
-@pytest.mark.parametrize(("text", "reason", "position"), REJECTED.values(), ids=REJECTED)
+@for_each("text, reason, position", REJECTED.values())
 def test_text_that_cannot_be_repaired_or_is_ambiguous_is_rejected(text, reason, position):
     with pytest.raises(Unrepairable) as caught:
         read(text)

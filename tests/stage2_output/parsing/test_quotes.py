@@ -2,6 +2,7 @@ import pytest
 
 from stage2_output.parsing.errors import Unrepairable
 from stage2_output.parsing.quotes import CLOSING_QUOTES, Quotes
+from tests.tables import for_each
 
 CLOSERS = {"key": "}", "member": "}", "item": "]"}
 
@@ -116,12 +117,12 @@ TEXTS = [(role, text) for role, texts in ENDS.items() for text in texts]
 OTHERS = [(role, text) for role, texts in CONTINUES.items() for text in texts]
 
 
-@pytest.mark.parametrize(("role", "text"), TEXTS)
+@for_each("role, text", TEXTS)
 def test_a_quote_ends_a_string_if_the_text_after_it_is_valid_there(role, text):
     assert quotes(text, role).closes_string(second_quote(text))
 
 
-@pytest.mark.parametrize(("role", "text"), OTHERS)
+@for_each("role, text", OTHERS)
 def test_a_quote_with_other_text_after_it_does_not_end_a_string(role, text):
     assert not quotes(text, role).closes_string(second_quote(text))
 
@@ -177,7 +178,7 @@ INNER = {
 }
 
 
-@pytest.mark.parametrize(("text", "positions"), INNER.values(), ids=INNER)
+@for_each("text, positions", INNER.values())
 def test_quotes_inside_a_string_are_pairs_or_inside_words(text, positions):
     found = quotes(text)
     for at in positions:
@@ -274,8 +275,8 @@ def test_ambiguous_triple_quotes_are_rejected(text):
 # ---- a missing closing quote ----
 
 
-@pytest.mark.parametrize(
-    ("role", "text", "at", "lost"),
+@for_each(
+    "role, text, at, lost",
     [
         ("member", '"a, "b": 1}', 4, 2),
         ("member", '"a,\n  "b": 1}', 6, 2),

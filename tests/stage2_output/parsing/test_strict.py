@@ -1,6 +1,7 @@
 import pytest
 
 from stage2_output.parsing.strict import MOST_DEPTH, IntactParts, TooDeep, read_strictly
+from tests.tables import for_each
 
 VALID = {
     "object": ('{"a": 1}', {"a": 1}),
@@ -18,7 +19,7 @@ VALID = {
 }
 
 
-@pytest.mark.parametrize(("text", "value"), VALID.values(), ids=VALID)
+@for_each("text, value", VALID.values())
 def test_valid_json_is_read_at_any_position(text, value):
     assert read_strictly(text, 0) == (value, len(text))
     assert read_strictly(f"Hm: {text} and }}", 4) == (value, 4 + len(text))
@@ -53,7 +54,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED)
+@for_each("text", REFUSED.values())
 def test_text_that_is_not_json_is_rejected(text):
     assert read_strictly(text, 0) is None
 
@@ -110,7 +111,7 @@ def test_a_part_does_not_extend_beyond_the_end():
     assert read_part("[1, [2]] [3]", 4, 7) == ([2], 7)
 
 
-@pytest.mark.parametrize("pad", range(1990, 2060))
+@for_each("pad", range(1990, 2060))
 def test_a_part_is_complete_regardless_of_the_slices_of_the_text(pad):
     text = '["' + "x" * pad + '", {"key": "a \\u00e9 b"}, true, null, -12.5e3, [false]]'
     value = ["x" * pad, {"key": "a é b"}, True, None, -12500.0, [False]]

@@ -2,6 +2,7 @@ import pytest
 
 from stage2_output.parsing.errors import Unrepairable
 from stage2_output.parsing.strings import ParsedString, read_string
+from tests.tables import for_each
 
 CLOSERS = {"key": "}", "member": "}", "item": "]"}
 
@@ -43,8 +44,8 @@ AFTER = {
 }
 
 
-@pytest.mark.parametrize("role", AFTER)
-@pytest.mark.parametrize(("text", "value"), VALID.values(), ids=VALID)
+@for_each("role", AFTER)
+@for_each("text, value", VALID.values())
 def test_a_valid_string_is_read_without_repairs_at_any_position(text, value, role):
     for after in AFTER[role]:
         assert read(text + after, role) == ParsedString(value, len(text))
@@ -72,8 +73,8 @@ QUOTES = {
 }
 
 
-@pytest.mark.parametrize("role", AFTER)
-@pytest.mark.parametrize(("text", "name"), QUOTES.values(), ids=QUOTES)
+@for_each("role", AFTER)
+@for_each("text, name", QUOTES.values())
 def test_other_kinds_of_quotes_are_read_and_reported(text, name, role):
     for after in AFTER[role]:
         assert read(text + after, role) == ParsedString("a", 3, ((name, 0),))
@@ -128,7 +129,7 @@ REPAIRED = {
 }
 
 
-@pytest.mark.parametrize(("text", "value", "repairs"), REPAIRED.values(), ids=REPAIRED)
+@for_each("text, value, repairs", REPAIRED.values())
 def test_characters_that_json_requires_to_be_escaped_are_read_and_reported(text, value, repairs):
     unescaped = [name for name, _ in repairs].count("unescaped_quote")
     for after in AFTER["member"]:
@@ -156,8 +157,8 @@ CUT = {
 }
 
 
-@pytest.mark.parametrize("role", AFTER)
-@pytest.mark.parametrize(("text", "value", "end"), CUT.values(), ids=CUT)
+@for_each("role", AFTER)
+@for_each("text, value, end", CUT.values())
 def test_a_string_that_is_cut_off_keeps_its_complete_characters(text, value, end, role):
     assert read(text, role) == ParsedString(value, end, truncated=True)
 
@@ -236,6 +237,6 @@ REJECTED = {
 }
 
 
-@pytest.mark.parametrize(("text", "reason", "position"), REJECTED.values(), ids=REJECTED)
+@for_each("text, reason, position", REJECTED.values())
 def test_an_ambiguous_or_invalid_string_is_rejected(text, reason, position):
     assert rejection(text) == (reason, position)

@@ -1,6 +1,7 @@
 import pytest
 
 from stage2_output.parsing.whitespace import is_closing_markup, skip_whitespace, whitespace_end
+from tests.tables import for_each
 
 GAPS = {
     "nothing": ("1", 0, []),
@@ -30,7 +31,7 @@ GAPS = {
 }
 
 
-@pytest.mark.parametrize(("text", "end", "repairs"), GAPS.values(), ids=GAPS)
+@for_each("text, end, repairs", GAPS.values())
 def test_whitespace_ends_at_the_next_character_and_its_repairs_are_reported(text, end, repairs):
     found = []
     assert (skip_whitespace(text, 0, len(text), found), found) == (end, repairs)
@@ -81,6 +82,6 @@ def test_closing_markup_is_recognized(text):
     assert is_closing_markup("[1 " + text, 3, 3 + len(text))
 
 
-@pytest.mark.parametrize("text", NO_END.values(), ids=NO_END)
+@for_each("text", NO_END.values())
 def test_a_fence_or_tag_that_is_followed_by_json_is_text(text):
     assert not is_closing_markup(text, 0, len(text))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from stage2_output import CompiledSchema, InvalidSchema, OutputController
 from stage2_output.types import coercion
 from stage2_output.types.typed_schema import TypedSchema
+from tests.tables import for_each
 
 
 def coerce_types(value, schema):
@@ -63,8 +64,8 @@ def test_doubly_encoded_json_is_decoded_and_converted():
     )
 
 
-@pytest.mark.parametrize(
-    ("schema", "value"),
+@for_each(
+    "schema, value",
     [
         (STRING, "5"),
         ({}, {"a": "5"}),
@@ -117,8 +118,8 @@ def test_values_that_cannot_be_converted_are_not_changed(schema, value):
     assert found is value
 
 
-@pytest.mark.parametrize(
-    ("branches", "value", "changed", "change"),
+@for_each(
+    "branches, value, changed, change",
     [
         ([INTEGER, NULL], "5", 5, "string to integer"),
         ([INTEGER, NUMBERS], "5", 5, "string to integer"),
@@ -128,7 +129,7 @@ def test_values_that_cannot_be_converted_are_not_changed(schema, value):
         ([NULL, {"anyOf": [BOOLEAN, NUMBERS]}], "[1]", [1], "string to array"),
     ],
 )
-@pytest.mark.parametrize("rule", ["anyOf", "oneOf"])
+@for_each("rule", ["anyOf", "oneOf"])
 def test_the_only_alternative_that_accepts_the_converted_value_is_chosen(
     rule, branches, value, changed, change
 ):

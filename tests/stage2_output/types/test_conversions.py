@@ -1,10 +1,10 @@
 import math
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stage2_output.types.conversions import ExpectedType
+from tests.tables import for_each
 
 INTEGER, NUMBER, STRING = {"type": "integer"}, {"type": "number"}, {"type": "string"}
 BOOLEAN, NULL, ARRAY, OBJECT = (
@@ -23,8 +23,8 @@ def allows(value, schema):
     return ExpectedType(schema).allows(value)
 
 
-@pytest.mark.parametrize(
-    ("value", "schema", "result", "description"),
+@for_each(
+    "value, schema, result, description",
     [
         ("5", INTEGER, 5, "string to integer"),
         ("-5", INTEGER, -5, "string to integer"),
@@ -62,8 +62,8 @@ def test_an_exact_and_unambiguous_value_is_converted(value, schema, result, desc
     assert allows(result, schema)
 
 
-@pytest.mark.parametrize(
-    ("value", "schema"),
+@for_each(
+    "value, schema",
     [
         ("5.5", INTEGER),
         ("+5", INTEGER),
@@ -126,8 +126,8 @@ def test_a_text_with_two_possible_values_is_not_converted():
     assert convert("NULL", {"enum": [None, "null"]}) is None
 
 
-@pytest.mark.parametrize(
-    ("value", "schema", "answer"),
+@for_each(
+    "value, schema, answer",
     [
         (5.0, INTEGER, True),
         (5.5, INTEGER, False),

@@ -27,6 +27,7 @@ from pydantic_core import PydanticCustomError
 
 from stage2_output import Issue
 from stage2_output.types.typed_schema import TypedSchema
+from tests.tables import for_each
 
 SECRET = "hunter2"
 INVALID_DATE = "must be a valid date in the format YYYY-MM-DD, input is too short"
@@ -42,8 +43,8 @@ def paths_and_messages(kind, value):
     return [(issue.path, issue.message) for issue in issues(kind, value)]
 
 
-@pytest.mark.parametrize(
-    ("kind", "value", "message"),
+@for_each(
+    "kind, value, message",
     [
         (
             date,

@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 
 from stage2_output import CompiledSchema, InvalidSchema, Issue
 from stage2_output.types.typed_schema import TypedSchema
+from tests.tables import for_each
 
 
 def load(kind, value, **options):
@@ -49,8 +50,8 @@ class Pair(NamedTuple):
     right: str
 
 
-@pytest.mark.parametrize(
-    ("kind", "value", "data"),
+@for_each(
+    "kind, value, data",
     [
         (Person, {"name": "Ada"}, Person(name="Ada")),
         (
@@ -81,7 +82,6 @@ class Pair(NamedTuple):
         (Any, {"a": [1, None]}, {"a": [1, None]}),
         (type(None), None, None),
     ],
-    ids=str,
 )
 def test_data_is_loaded_as_the_type(kind, value, data):
     loaded, issues = load(kind, value)
@@ -89,8 +89,8 @@ def test_data_is_loaded_as_the_type(kind, value, data):
     assert type(loaded) is type(data)
 
 
-@pytest.mark.parametrize(
-    ("kind", "value"),
+@for_each(
+    "kind, value",
     [
         (int, "5"),
         (int, 5.5),
@@ -109,7 +109,6 @@ def test_data_is_loaded_as_the_type(kind, value, data):
         (Pair, {"left": 1, "right": "a"}),
         (complex, 5),
     ],
-    ids=str,
 )
 def test_types_are_strict(kind, value):
     schema = TypedSchema(kind)
@@ -396,8 +395,8 @@ class Calls:
     back: Callable[[int], int]
 
 
-@pytest.mark.parametrize(
-    ("kind", "message"),
+@for_each(
+    "kind, message",
     [
         (Holder, "Holder has no valid JSON Schema: Cannot generate"),
         (Calls, "Calls has no valid JSON Schema: Cannot generate"),
@@ -415,21 +414,6 @@ class Calls:
         ),
         (Secret("hunter2"), NEITHER + "a value of the type Secret."),
         *((each, NEITHER + "a value of the type ") for each in FUNCTIONS),
-    ],
-    ids=[
-        "field",
-        "dataclass",
-        "inside",
-        "class",
-        "callable",
-        "unknown name",
-        "adapter",
-        "5",
-        "text",
-        "enum",
-        "object",
-        "dataclass object",
-        *map(str, range(len(FUNCTIONS))),
     ],
 )
 def test_a_type_without_a_json_schema_raises_an_error_that_names_it(kind, message):

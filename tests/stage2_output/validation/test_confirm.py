@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from stage2_output import CompiledSchema, InvalidSchema
 from stage2_output.validation import confirm
 from stage2_output.validation.confirm import never
+from tests.tables import for_each
 
 DRAFT7 = "http://json-schema.org/draft-07/schema#"
 DRAFT2020 = "https://json-schema.org/draft/2020-12/schema"
@@ -54,7 +55,7 @@ def test_schemas_with_the_same_meaning_in_both_libraries_are_confirmed(schema):
     assert is_confirmed(schema)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "schema",
     [
         True,
@@ -76,7 +77,6 @@ def test_schemas_with_the_same_meaning_in_both_libraries_are_confirmed(schema):
             for pattern in (r"\s", r"^\w+$", r"[^\d]", "a++b", "(?=a)", "[a&&b]", "[[a]", "a{,3}")
         ),
     ],
-    ids=str,
 )
 def test_other_schemas_are_checked_by_jsonschema_only(schema):
     assert not is_confirmed(schema)
@@ -99,8 +99,8 @@ for _ in range(100_000):
     DEEP = [DEEP]
 
 
-@pytest.mark.parametrize(
-    ("schema", "value", "fits"),
+@for_each(
+    "schema, value, fits",
     [
         ({"type": "integer"}, 1.0, True),
         ({"type": "integer"}, True, False),
@@ -129,7 +129,6 @@ for _ in range(100_000):
         ({"pattern": r"^\d$"}, "٣", True),
         ({"type": "array"}, DEEP, True),
     ],
-    ids=range(22),
 )
 def test_special_values_have_the_same_verdict_with_and_without_jsonschema_rs(
     schema, value, fits, with_rs

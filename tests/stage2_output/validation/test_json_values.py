@@ -1,11 +1,11 @@
 from itertools import product
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stage2_output import CompiledSchema
 from stage2_output.validation.json_values import frozen
+from tests.tables import for_each
 
 SCALARS = [
     None,
@@ -44,8 +44,8 @@ def equal(one, two):
     return one == two
 
 
-@pytest.mark.parametrize(
-    ("one", "two", "same"),
+@for_each(
+    "one, two, same",
     [
         (1, 1.0, True),
         (1, True, False),

@@ -4,6 +4,7 @@ import pytest
 
 from stage2_output import CompiledSchema, Issue
 from stage2_output.validation.messages import requirement
+from tests.tables import for_each
 
 SECRET = "hunter2"
 
@@ -61,7 +62,7 @@ RULES = {
 }
 
 
-@pytest.mark.parametrize(("schema", "value", "message"), RULES.values(), ids=RULES)
+@for_each("schema, value, message", RULES.values())
 def test_the_message_of_a_rule_does_not_contain_the_value(schema, value, message):
     [(rule, expected)] = schema.items()
     assert issues(schema, value) == (Issue("", message, rule, expected),)
@@ -123,8 +124,8 @@ def test_types_have_their_json_names(value, name):
     assert issues({"type": wanted}, value)[0].message == f"must be {wanted}, not {name}"
 
 
-@pytest.mark.parametrize(
-    ("wanted", "description"),
+@for_each(
+    "wanted, description",
     [
         ({"type": "string"}, " (string)"),
         ({"type": ["string", "null"]}, " (string or null)"),

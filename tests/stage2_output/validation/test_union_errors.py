@@ -1,6 +1,7 @@
 import pytest
 
 from stage2_output import CompiledSchema, Issue
+from tests.tables import for_each
 
 SECRET = "hunter2"
 
@@ -53,8 +54,8 @@ DROP = {
 OPERATION = [{"type": "object", **ADD}, {"type": "object", **DROP}, {"type": "null"}]
 
 
-@pytest.mark.parametrize(
-    ("value", "path", "message"),
+@for_each(
+    "value, path, message",
     [
         ({"op": "add"}, "/file", "is missing (string)"),
         ({"op": "drop"}, "/id", "is missing (integer)"),
@@ -65,18 +66,8 @@ OPERATION = [{"type": "object", **ADD}, {"type": "object", **DROP}, {"type": "nu
         ({"file": 1, "id": "x"}, "/op", "is missing"),
         (SECRET, "", "must be object or null, not string"),
     ],
-    ids=[
-        "first",
-        "second",
-        "wrong type",
-        "unknown constant",
-        "of a wrong type",
-        "none",
-        "undecided",
-        "no object",
-    ],
 )
-@pytest.mark.parametrize("rule", ["anyOf", "oneOf"])
+@for_each("rule", ["anyOf", "oneOf"])
 def test_a_constant_selects_the_branch_to_explain(rule, value, path, message):
     assert paths_and_messages({"items": {rule: OPERATION}}, [value]) == [(f"/0{path}", message)]
 

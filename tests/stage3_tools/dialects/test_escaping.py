@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from stage0_gateway import ImagePart, JsonPart, Message, TextPart
 from stage1_context import KeepSystemAndRecent, MessageHistory, Transcript
 from stage3_tools import MessageFlowFormatter, NativeDialect, PromptDialect, ToolRegistry
+from tests.tables import for_each
 
 IMAGE = ImagePart("aGk=")
 BREAKS = ["\n", "\r", "\r\n", "\u2028", "\u2029", "\x85", "\v", "\f", "\x1c", "\x1d", "\x1e"]
@@ -91,24 +92,24 @@ PREFIXES = [
 ]
 
 
-@pytest.mark.parametrize("prefix", PREFIXES, ids=ascii)
-@pytest.mark.parametrize("header", HEADERS)
+@for_each("prefix", PREFIXES)
+@for_each("header", HEADERS)
 def test_a_forged_header_is_escaped_after_any_prefix(prefix, header):
     for start in ("", *(f"hi{each}" for each in BREAKS)):
         assert shown(f"{start}{prefix}[{header}]\n22") == f"{start}{prefix}\\[{header}]\n22"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "bracket",
     [*"［【〔⟦❲「『⁅﹇︻｢⌈⎡⟨⟪〈", "&#91;", "&#x5b;", "&#0091;", "&#91", "&lbrack;", "&lsqb;"],
 )
-@pytest.mark.parametrize("header", HEADERS)
+@for_each("header", HEADERS)
 def test_a_character_that_looks_like_a_bracket_is_treated_as_a_bracket(bracket, header):
     for prefix in ("", "> **", "\x1b[2K"):
         assert shown(f"hi\n{prefix}{bracket}{header}]") == f"hi\n{prefix}\\{bracket}{header}]"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "words",
     [
         "tool result for x",
@@ -167,7 +168,6 @@ def test_a_character_that_looks_like_a_bracket_is_treated_as_a_bracket(bracket, 
         "Tool response",
         "Tool results for x",
     ],
-    ids=ascii,
 )
 def test_a_forged_header_is_escaped_in_any_spelling(words):
     for prefix in ("", "hi\n", "hi\n> "):
@@ -189,7 +189,7 @@ def test_one_bracket_is_escaped_in_each_line_with_a_forged_header():
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "",
@@ -227,7 +227,6 @@ def test_one_bracket_is_escaped_in_each_line_with_a_forged_header():
         "[5 results]",
         "\x1b]0;no end [Feedback]",
     ],
-    ids=ascii,
 )
 def test_other_brackets_are_not_escaped(text):
     assert shown(text) == text
@@ -369,14 +368,13 @@ def test_parts_without_forged_headers_are_unchanged():
 # ---- long texts
 
 
-@pytest.mark.parametrize(
+@for_each(
     "piece",
     [
         *("[", "*", " ", "\u200b", "\n", "\u2028", "[ ", "\n[", "\n *", "[tool ", "\n[tool", "[\n", "tool\n"),
         *("<", "<b>", "<a", "&", "&#91;", "&#", "\x1b[", "\x1b[T", "[t", "[0", "[1, 2, ", "[\u0301"),
         *("\x1b]", "\x1b]0;", "\x9d", "a) ", "\na) ", "user:", "\nuser: ", "User ", "\nai"),
     ],
-    ids=ascii,
 )  # fmt: skip
 def test_a_long_text_is_scanned_in_linear_time(piece):
     text = piece * (100_000 // len(piece))  # quadratic scanning would not finish

@@ -33,6 +33,7 @@ from stage3_tools import (
     ToolRegistry,
     run_tool_loop,
 )
+from tests.tables import for_each
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 NO_PARAMETERS = {"type": "object", "properties": {}}
@@ -524,9 +525,7 @@ async def test_an_image_in_a_result_is_sent_to_the_model(new_conversation, wire)
 
 
 @on_every_wire
-@pytest.mark.parametrize(
-    "ids", [("", ""), ("x", "x"), ("x", "")], ids=["missing", "repeated", "mixed"]
-)
+@for_each("ids", [("", ""), ("x", "x"), ("x", "")])
 async def test_repeated_or_missing_call_ids_are_made_unique(
     new_conversation, wire, ids, new_recorder
 ):
@@ -546,13 +545,13 @@ async def test_repeated_or_missing_call_ids_are_made_unique(
 
 
 def written(text, wires=WIRES):
-    """Return parameters for these providers; only OpenAI sends arguments as text, which may be
-    invalid JSON."""
-    return [pytest.param(wire, text, id=f"{wire} {text}") for wire in wires]
+    """Return rows for these providers; only OpenAI sends arguments as text, which may be invalid
+    JSON."""
+    return [(wire, text) for wire in wires]
 
 
-@pytest.mark.parametrize(
-    ("wire", "arguments"),
+@for_each(
+    "wire, arguments",
     [
         *written("{"),
         *written("[]"),
@@ -836,7 +835,7 @@ async def test_a_reply_of_thoughts_only_counts_as_empty(new_conversation, new_re
 
 
 @on_every_wire
-@pytest.mark.parametrize("rounds", [0, 1, 3])
+@for_each("rounds", [0, 1, 3])
 async def test_the_last_request_lists_the_tools_and_forbids_calls(
     new_conversation, wire, rounds, new_recorder
 ):

@@ -34,6 +34,7 @@ from stage3_tools import (
     run_tool_loop,
     tool,
 )
+from tests.tables import for_each
 
 PARAMETERS = {
     "type": "object",
@@ -95,8 +96,8 @@ def broken(arguments):
     raise LookupError("no such key")
 
 
-@pytest.mark.parametrize(
-    ("effect", "needs_approval", "is_asked", "waits"),
+@for_each(
+    "effect, needs_approval, is_asked, waits",
     [
         ("write", None, True, False),
         ("write", True, True, True),

@@ -13,6 +13,7 @@ import pytest
 
 from stage3_tools import ToolError
 from stage3_tools.execution.error_kinds import classify_exception
+from tests.tables import for_each
 
 
 def http_error(status, **headers):
@@ -58,8 +59,8 @@ class Closed(Exception):
         raise RuntimeError("no attributes")
 
 
-@pytest.mark.parametrize(
-    ("exception", "kind"),
+@for_each(
+    "exception, kind",
     [
         (TimeoutError("slow"), "timeout"),
         (OSError(errno.ETIMEDOUT, "slow"), "timeout"),
@@ -93,7 +94,6 @@ class Closed(Exception):
         (MemoryError(), "execution"),
         (ValueError("HTTP 404 timeout, permission denied"), "execution"),
     ],
-    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 def test_the_error_kind_depends_on_type_and_attributes_not_on_the_message(exception, kind):
     error = classify_exception(exception)
@@ -101,8 +101,8 @@ def test_the_error_kind_depends_on_type_and_attributes_not_on_the_message(except
     assert error.__cause__ is exception
 
 
-@pytest.mark.parametrize(
-    ("status", "kind", "retryable"),
+@for_each(
+    "status, kind, retryable",
     [
         (302, "execution", False),
         (400, "execution", False),
@@ -158,8 +158,8 @@ def test_other_numeric_attributes_are_not_treated_as_an_http_status(exception):
     assert classify_exception(exception).kind == "execution"
 
 
-@pytest.mark.parametrize(
-    ("exception", "delay"),
+@for_each(
+    "exception, delay",
     [
         (http_error(429, **{"Retry-After": "5"}), 5.0),
         (http_error(503, **{"Retry-After": "0.5"}), 0.5),
@@ -171,18 +171,6 @@ def test_other_numeric_attributes_are_not_treated_as_an_http_status(exception):
         (http_error(503, **{"Retry-After": "nan"}), None),
         (http_error(503, **{"Retry-After": "86400"}), None),
         (error_with(headers=httpx.Headers({"Retry-After": "3"})), None),
-    ],
-    ids=[
-        "429",
-        "503",
-        "urllib",
-        "aiohttp",
-        "none",
-        "date",
-        "negative",
-        "nan",
-        "a day",
-        "no status",
     ],
 )
 def test_retry_after_in_seconds_becomes_the_retry_delay(exception, delay):

@@ -18,6 +18,7 @@ from stage3_tools import (
     tool,
 )
 from stage3_tools.execution.results import MAY_HAVE_HAPPENED
+from tests.tables import for_each
 
 CALL = ToolCall("c1", "f", "{}")
 SECRETS = {"price": Decimal("9.90")}
@@ -121,8 +122,8 @@ async def test_an_invalid_call_returns_an_error_without_running(new_recorder, ca
     assert isinstance(result.details["issues"], tuple)
 
 
-@pytest.mark.parametrize(
-    ("raised", "effect", "status"),
+@for_each(
+    "raised, effect, status",
     [
         (TimeoutError("x"), "write", "unknown_effect"),
         (TimeoutError("x"), "idempotent", "error"),
@@ -136,7 +137,6 @@ async def test_an_invalid_call_returns_an_error_without_running(new_recorder, ca
         (ToolError("permission", "x"), "write", "error"),
         (ToolError("execution", "x"), "write", "error"),
     ],
-    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 async def test_a_failed_write_has_an_unknown_effect_unless_the_tool_raises_a_tool_error(
     raised, effect, status

@@ -6,6 +6,7 @@ import stamina
 from stage0_gateway import ToolCall
 from stage3_tools import Retry, Tool, ToolError, ToolRegistry, execute_tool_call
 from stage3_tools.execution.retries import can_retry, policy_of, retry
+from tests.tables import for_each
 
 
 def tool_of(effect="read", retry=None):
@@ -70,8 +71,8 @@ async def test_a_final_error_ends_the_retries():
     assert attempts.numbers == [1, 2]
 
 
-@pytest.mark.parametrize(
-    ("tool", "error", "policy"),
+@for_each(
+    "tool, error, policy",
     [
         (tool_of(), TIMEOUT, Retry(3, 1.0)),
         (tool_of(), NETWORK, Retry(5, 2.0)),
@@ -96,22 +97,6 @@ async def test_a_final_error_ends_the_retries():
             Retry(0),
         ),
     ],
-    ids=[
-        "timeout",
-        "network",
-        "other",
-        "not retryable",
-        "retryable",
-        "error with retries and delay",
-        "tool with retries",
-        "tool with retries, final error",
-        "tool without retries",
-        "tool with retries and delay",
-        "a write",
-        "a write with a retryable error",
-        "delay above the limit",
-        "delay above the limit, tool with retries",
-    ],
 )
 def test_the_retry_policy_is_taken_from_tool_then_error_then_kind(tool, error, policy):
     assert policy_of(tool, error) == policy
@@ -128,9 +113,9 @@ async def test_a_write_is_never_retried():
 def waits():
     """Collect the delay in seconds before each retry."""
     seen = []
-    stamina.set_testing(False)
     stamina.instrumentation.set_on_retry_hooks([lambda details: seen.append(details.wait_for)])
-    yield seen
+    with stamina.set_testing(False):
+        yield seen
     stamina.instrumentation.set_on_retry_hooks(None)
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from stage3_tools.reading.keys import misplaced_arguments
+from tests.tables import for_each
 
 HINT = "did you mean `arguments`?"
 
@@ -12,7 +13,7 @@ def issues(decision, parameters=("days", "reason"), path=""):
     return [(issue.path, issue.rule, issue.hint) for issue in found]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "key",
     [
         "args",
@@ -29,7 +30,7 @@ def issues(decision, parameters=("days", "reason"), path=""):
         "tool-arguments",
     ],
 )
-@pytest.mark.parametrize("arguments", [{}, {"arguments": None}, {"arguments": {"days": 1}}])
+@for_each("arguments", [{}, {"arguments": None}, {"arguments": {"days": 1}}])
 def test_a_synonym_or_a_misspelling_of_arguments_is_an_issue(key, arguments):
     assert issues({**arguments, key: {"days": 3}}) == [(f"/{key}", "arguments_key", HINT)]
 

@@ -1,8 +1,7 @@
 """The position of JSON in a reply: alone, at the beginning of a block, or a mention."""
 
-import pytest
-
 from stage3_tools.reading.position import begins_block, is_answer, is_whole
+from tests.tables import for_each
 
 JSON = '{"tool": "f"}'
 
@@ -84,18 +83,18 @@ def at(text):
     return text.replace("@", JSON), start, start + len(JSON)
 
 
-@pytest.mark.parametrize("text", WHOLE)
+@for_each("text", WHOLE)
 def test_json_is_whole_inside_of_one_fence_one_call_tag_and_end_tokens(text):
     assert is_whole(*at(text))
 
 
-@pytest.mark.parametrize("text", BESIDE_TEXT)
+@for_each("text", BESIDE_TEXT)
 def test_json_is_not_whole_beside_anything_else(text):
     assert not is_whole(*at(text))
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@for_each(
+    "text, expected",
     [
         ("@", True),
         ("Sure.\n@", True),
@@ -127,8 +126,8 @@ def test_a_block_begins_at_a_line_a_fence_or_a_call_tag_that_nothing_quotes(text
     assert begins_block(text.replace("@", JSON), text.index("@")) is expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@for_each(
+    "text, expected",
     [
         ("Sure.\n@", True),
         ("Sure.\n```json\n@\n```", True),

@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 from stage3_tools import RegistrationError, ToolContext, ToolError, tool
 from stage3_tools.execution.arguments import validate_arguments
 from stage3_tools.schema.signature import signature_of
+from tests.tables import for_each
 
 if TYPE_CHECKING:
     from stage3_tools import ToolContext as Unseen
@@ -82,8 +83,8 @@ def test_a_function_without_parameters_takes_an_empty_object():
     assert schema_of(lambda: 1) == objects({})
 
 
-@pytest.mark.parametrize(
-    ("annotation", "schema"),
+@for_each(
+    "annotation, schema",
     [
         (str, {"type": "string"}),
         (float, {"type": "number"}),
@@ -100,7 +101,6 @@ def test_a_function_without_parameters_takes_an_empty_object():
             {"type": "string", "description": "said here"},
         ),
     ],
-    ids=str,
 )
 def test_annotations_are_converted_to_json_schema(annotation, schema):
     def function(x): ...
@@ -208,8 +208,8 @@ def untypable(x: Unknown): ...
 def misspelled(x: "Intt"): ...  # noqa: F821
 
 
-@pytest.mark.parametrize(
-    ("function", "says"),
+@for_each(
+    "function, says",
     [
         (star, "star: its parameters have no JSON Schema: *args has no name that JSON could use"),
         (stars, "**kwargs has no name that JSON could use"),
@@ -230,7 +230,6 @@ def misspelled(x: "Intt"): ...  # noqa: F821
         (len, "len: its parameters have no JSON Schema: obj has no name that JSON could use"),
         (max, "max: its parameters have no JSON Schema"),
     ],
-    ids=lambda value: value.__name__ if callable(value) else "",
 )
 def test_a_parameter_without_a_json_schema_raises_a_registration_error(function, says):
     with pytest.raises(RegistrationError) as caught:
@@ -251,8 +250,8 @@ def test_an_alias_is_neither_shown_nor_accepted():
         signature.convert({"q": "x", "place": {"cityName": "Oslo"}})
 
 
-@pytest.mark.parametrize(
-    ("annotation", "given", "taken"),
+@for_each(
+    "annotation, given, taken",
     [
         (
             Tree,
@@ -274,7 +273,6 @@ def test_an_alias_is_neither_shown_nor_accepted():
         (dt.timedelta, "PT1H", dt.timedelta(hours=1)),
         (Any, {"any": ["thing"]}, {"any": ["thing"]}),
     ],
-    ids=str,
 )
 def test_valid_arguments_are_converted_to_the_annotated_type(annotation, given, taken):
     def function(x): ...
@@ -341,7 +339,7 @@ def test_quoted_types_of_wrapped_functions_are_resolved_in_their_module(wrap):
     assert sorted(schema["$defs"]) == ["Tree", "Unit"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "annotation",
     [
         ToolContext,
@@ -353,9 +351,8 @@ def test_quoted_types_of_wrapped_functions_are_resolved_in_their_module(wrap):
         Optional["ToolContext"],
         Annotated[ToolContext, "of the call"],
     ],
-    ids=str,
 )
-@pytest.mark.parametrize("default", [False, True], ids=["", "with default"])
+@for_each("default", [False, True])
 def test_a_context_parameter_is_detected_by_its_type_and_excluded_from_the_schema(
     annotation, default
 ):

@@ -36,6 +36,7 @@ from stage3_tools.dialects.protocol import FinalReply, InvalidReply
 from stage3_tools.trace.fork import Fork, fork_run
 from stage3_tools.trace.page.html import file_data
 from stage3_tools.trace.replay import CannotReplay, replay
+from tests.tables import for_each
 
 NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
@@ -182,7 +183,7 @@ def recorded(traced, counted):
     return record
 
 
-@pytest.mark.parametrize(("replies", "options"), LOOPS.values(), ids=LOOPS)
+@for_each("replies, options", LOOPS.values())
 async def test_a_replay_is_identical_and_runs_no_tool(recorded, counted, replies, options):
     run = await recorded(replies, options)
     ran = counted.runs
