@@ -7,10 +7,10 @@ the mutants that behave like the original, with the reason.
 import argparse
 import json
 import os
-import random
 import sys
 import time
 from collections.abc import Sequence
+from hashlib import blake2b
 from pathlib import Path
 
 import pytest
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("rooms", nargs="*", metavar="room", help="such as stage3_tools/run; all")
     parser.add_argument("--core", action="store_true", help="the rooms with a bar")
-    parser.add_argument("--sample", type=int, default=12, help="the mutants of each room; 12")
+    parser.add_argument("--sample", type=int, help="of each room; 40 in the core, 12 elsewhere")
     parser.add_argument("--seed", type=int, default=1, help="chooses the mutants; 1")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--tests", nargs="*", default=["tests"], help="files and folders; tests")
@@ -52,7 +52,10 @@ def main(arguments: Sequence[str]) -> int:
     names = options.rooms or (CORE if options.core else list(every))
     if unknown := [name for name in names if name not in every]:
         parser.error(f"Unknown rooms: {', '.join(unknown)}. The rooms are {', '.join(every)}.")
-    chosen = {name: sample(name, every[name], options.seed, options.sample) for name in names}
+    chosen = {
+        name: sample(every[name], options.seed, options.sample or (40 if name in CORE else 12))
+        for name in names
+    }
     results = run([each for some in chosen.values() for each in some], options)
     return report(chosen, results)
 
@@ -69,11 +72,16 @@ def rooms() -> dict[str, list[str]]:
     return found
 
 
-def sample(room: str, paths: Sequence[str], seed: int, number: int) -> list[Mutant]:
-    """Return the mutants of a room for a seed. A larger sample contains every smaller one."""
+def sample(paths: Sequence[str], seed: int, number: int) -> list[Mutant]:
+    """Return the mutants of a room for a seed. The others stay when a line changes."""
     found = [mutant for path in paths for mutant in mutants_of(ROOT, path)]
-    random.Random(f"{seed} {room}").shuffle(found)
-    return found[:number]
+    return sorted(found, key=lambda mutant: rank(mutant, seed))[:number]
+
+
+def rank(mutant: Mutant, seed: int) -> bytes:
+    """Return a number that depends on the content of a mutant, not on its line."""
+    change = f"{seed}\0{mutant.path}\0{mutant.before}\0{mutant.after}"
+    return blake2b(change.encode(), digest_size=8).digest()
 
 
 def run(mutants: Sequence[Mutant], options: argparse.Namespace) -> dict[Mutant, str]:
