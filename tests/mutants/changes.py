@@ -117,6 +117,10 @@ def _changes(path: str, tree: ast.Module, place: Place, statement: ast.stmt) -> 
 
     for operator, new in _replacements(statement):
         yield from mutant(operator, place, new)
+    if isinstance(statement, ast.If | ast.While):
+        yield from mutant(
+            "negate", Place(statement, "test"), ast.UnaryOp(ast.Not(), statement.test)
+        )
     for name, value in ast.iter_fields(statement):
         if isinstance(statement, ast.Raise) or name in ("annotation", "target", "targets"):
             continue

@@ -12,7 +12,6 @@ import select
 import signal
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -76,7 +75,8 @@ class MutantSession:
                     self._on_result(mutant, "not run")
                     continue
                 items = [session.items[number] for number in numbers]
-                active[_start(lambda: self._is_killed(mutant, items))] = mutant  # noqa: B023
+                code = mutant.compile(self._root)
+                active[_start(lambda: _is_killed(code, items))] = mutant  # noqa: B023
             for child, result in _ended(active):
                 self._on_result(active.pop(child), result)
         return True
@@ -129,14 +129,15 @@ class MutantSession:
             selected.append(number)
         return selected
 
-    def _is_killed(self, mutant: Mutant, items: Sequence[pytest.Item]) -> bool:
-        """Return whether a test fails with the changed code."""
-        apply(mutant.compile(self._root))
-        for number, item in enumerate(items):
-            following = items[number + 1] if number + 1 < len(items) else None
-            if any(each.failed for each in runtestprotocol(item, log=False, nextitem=following)):
-                return True
-        return False
+
+def _is_killed(code: CodeType, items: Sequence[pytest.Item]) -> bool:
+    """Return whether a test fails with the changed code."""
+    apply(code)
+    for number, item in enumerate(items):
+        following = items[number + 1] if number + 1 < len(items) else None
+        if any(each.failed for each in runtestprotocol(item, log=False, nextitem=following)):
+            return True
+    return False
 
 
 def apply(code: CodeType) -> None:
@@ -146,9 +147,11 @@ def apply(code: CodeType) -> None:
     for function in gc.get_objects():
         if isinstance(function, FunctionType):
             old = function.__code__
-            key = (old.co_qualname, old.co_firstlineno)
-            if old.co_filename == code.co_filename and key in new:
-                function.__code__ = new[key]
+            changed = new.get((old.co_qualname, old.co_firstlineno))
+            if old.co_filename != code.co_filename or changed is None:
+                continue
+            if old.co_freevars == changed.co_freevars:  # else the next call of its outer function
+                function.__code__ = changed
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -207,11 +210,3 @@ def _ended(active: Mapping[tuple[int, int, float], Mutant]) -> Iterator[tuple[tu
                 os.killpg(process, signal.SIGKILL)
             os.waitpid(process, 0)
             yield child, result
-
-
-def counted(results: Sequence[str]) -> dict[str, int]:
-    """Return how often each result occurs."""
-    numbers: dict[str, int] = defaultdict(int)
-    for result in results:
-        numbers[result] += 1
-    return numbers

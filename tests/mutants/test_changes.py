@@ -1,0 +1,92 @@
+"""The changes of the mutants, and the list of those that behave like the original."""
+
+import json
+import sys
+
+import pytest
+
+from tests.mutants.__main__ import EQUIVALENTS, ROOT, rank, rooms, sample
+from tests.mutants.changes import mutants_of
+from tests.mutants.session import apply
+from tests.tables import for_each
+
+
+@pytest.fixture
+def mutants(tmp_path):
+    """`mutants(source)` returns the mutants of a module."""
+
+    def make(source):
+        (tmp_path / "changed.py").write_text(source, encoding="utf-8")
+        return mutants_of(tmp_path, "changed.py")
+
+    return make
+
+
+def test_each_part_of_a_function_is_changed(mutants):
+    source = "def f(a, b):\n    if a < 1 and b:\n        return a + len(b)\n    print(a, end='')\n"
+    assert [(each.operator, each.before, each.after) for each in mutants(source)] == [
+        ("negate", "if a < 1 and b:", "if not (a < 1 and b):"),
+        ("and/or", "if a < 1 and b:", "if a < 1 or b:"),
+        ("drop operand", "if a < 1 and b:", "if b:"),
+        ("drop operand", "if a < 1 and b:", "if a < 1:"),
+        ("compare", "if a < 1 and b:", "if a <= 1 and b:"),
+        ("constant", "if a < 1 and b:", "if a < 2 and b:"),
+        ("return None", "return a + len(b)", "return None"),
+        ("operator", "return a + len(b)", "return a - len(b)"),
+        ("delete", "print(a, end='')", "pass"),
+        ("drop keyword", "print(a, end='')", "print(a)"),
+    ]
+
+
+@for_each(
+    "source",
+    [
+        "VALUE = 1 + 1\n",
+        'def f():\n    """Return 1."""\n',
+        "def f():\n    raise ValueError(1 + 1)\n",
+        "class A:\n    def __repr__(self):\n        return '1' + '2'\n",
+    ],
+)
+def test_values_of_modules_and_texts_for_readers_are_not_changed(mutants, source):
+    assert {each.operator for each in mutants(source)} <= {"delete"}
+
+
+def test_a_change_leaves_the_line_numbers_and_the_other_mutants(mutants, tmp_path):
+    found = mutants("def f(a):\n    a += 1\n    return a\n")
+    codes = [mutant.compile(tmp_path) for mutant in found]
+    assert [mutant.lines for mutant in found] == [(2, 2), (2, 2), (3, 3)]
+    functions = [each.co_consts[0] for each in codes]
+    assert {each.co_firstlineno for each in functions} == {1}
+    assert len({each.co_code + repr(each.co_consts).encode() for each in functions}) == 3
+
+
+def test_functions_that_exist_receive_the_changed_code(mutants, tmp_path, monkeypatch):
+    change, *_ = mutants("def f(a):\n    return [each for each in a if each][0]\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import changed
+
+    assert changed.f([5]) == 5
+    kept = changed.f
+    apply(change.compile(tmp_path))
+    del sys.modules["changed"]
+    assert kept([5]) is None
+
+
+def test_a_sample_depends_on_the_content_of_the_mutants_and_not_on_their_lines():
+    paths = rooms()["stage3_tools/turn"]
+    found = sample(paths, 1, 10**6)
+    ranks = [rank(each, 1) for each in found]
+    assert [rank(each, 1) for each in sample(paths, 1, 12)] == ranks[:12] == sorted(ranks)[:12]
+    assert {rank(each, 2) for each in found}.isdisjoint(ranks)
+
+
+def test_the_equivalent_mutants_are_mutants_of_the_files_of_today():
+    rows = json.loads(EQUIVALENTS.read_text(encoding="utf-8"))
+    found = {
+        (mutant.path, mutant.before, mutant.after)
+        for path in {row["path"] for row in rows}
+        for mutant in mutants_of(ROOT, path)
+    }
+    stale = [row for row in rows if (row["path"], row["before"], row["after"]) not in found]
+    assert stale == [], "The code of these mutants has changed, so judge them again."
+    assert all(row["reason"] for row in rows)
