@@ -32,7 +32,7 @@ check: $(VENV)/.dev ## check format, lint and types, and run the tests: required
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/mypy --explicit-package-bases examples
-	$(BIN)/mypy --explicit-package-bases tests/conformance --exclude 'conformance/(test_|mistakes/|subjects/|peers/)'
+	$(BIN)/mypy --explicit-package-bases tests/conformance --exclude 'conformance/(test_|subjects/|peers/)'
 	@$(MAKE) --no-print-directory test
 
 grade: $(VENV)/.demo ## grade files of the course: make grade FILE=my_output.py [STEP=2] [HINT=1] [WATCH=1]

@@ -97,6 +97,11 @@ def load_cases(stage: str) -> list[Case]:
     return cases
 
 
+def load_course_cases(stage: str) -> list[Case]:
+    """Return the cases of a stage that a file of the course passes."""
+    return [case for case in load_cases(stage) if case.step != "complete"]
+
+
 # ---- checks
 
 
@@ -276,7 +281,7 @@ def described(check: dict[str, Any]) -> str:
 
 
 def shortened(value: Any, limit: int = 400) -> str:
-    """A value in Python's notation, shortened for people."""
+    """A value in Python's notation; a long one is shortened."""
     text = repr(value)
     return text if len(text) <= limit else text[:limit] + " …"
 

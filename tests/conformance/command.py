@@ -1,4 +1,4 @@
-"""Grade files of the course, another Python file, or a program of any language."""
+"""Grade files of the course, another Python file, a known mistake, or a program of any language."""
 
 import argparse
 import asyncio
@@ -6,14 +6,15 @@ import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
 from tests.conformance.case import STAGES, Case, load_cases
 from tests.conformance.course import FILES, OPERATIONS, functions_of
-from tests.conformance.diagnosis import load_mistakes, sentences
+from tests.conformance.diagnosis import load_patterns, sentences
 from tests.conformance.grade import Graded, Verdict, verdicts
+from tests.conformance.known_mistakes import find_mistake
 from tests.conformance.program import Program
 from tests.conformance.python_file import PythonFile
 from tests.conformance.report import Report, shows_color
@@ -43,6 +44,7 @@ class Options:
 
     stage: str | None
     files: Sequence[Path]
+    mistake: str | None
     command: str | None
     step: int | None
     hint: bool
@@ -55,6 +57,8 @@ def main(arguments: Sequence[str]) -> int:
     if hasattr(sys.stdout, "reconfigure"):  # a console may not know every character
         sys.stdout.reconfigure(errors="replace")
     options = parsed(arguments)
+    if options.stage and options.mistake:
+        return graded_mistake(options.stage, options.mistake, options)
     if not options.watch:
         return graded(options)
     try:
@@ -74,7 +78,8 @@ def parsed(arguments: Sequence[str]) -> Options:
         "targets",
         nargs="*",
         metavar="[stage] file …",
-        help=f"{', '.join(STAGES)}; a Python file, or several, each of another stage",
+        help=f"{', '.join(STAGES)}; a Python file, or several, each of another stage; or the name"
+        " of a known mistake of the stage",
     )
     parser.add_argument("--command", help="a program that speaks JSON lines, instead of a file")
     parser.add_argument("--step", type=int, choices=range(1, 6), help="only this step")
@@ -87,15 +92,19 @@ def parsed(arguments: Sequence[str]) -> Options:
     files = [Path(each) for each in targets if each not in STAGES]
     if len(stages) > 1 or bool(files) == bool(found["command"]):
         parser.error("a file is needed, or a stage and --command")
-    if unknown := [str(each) for each in files if not each.suffix and not each.exists()]:
-        parser.error(f"unknown stage {', '.join(unknown)}; the stages are {', '.join(STAGES)}")
+    names = [str(each) for each in files if not each.suffix and not each.exists()]
+    if names and not stages:
+        parser.error(
+            f"unknown stage {', '.join(names)}; the stages are {', '.join(STAGES)}, and the name of"
+            " a known mistake needs its stage in front of it"
+        )
     if stages and len(files) > 1:
         parser.error("the stages of several files are recognized; do not name one")
     if found["command"] and not stages:
         parser.error(f"a program needs a stage: {', '.join(STAGES)}")
-    if found["command"] and found["watch"]:
+    if found["watch"] and (found["command"] or names):
         parser.error("only a file can be watched")
-    return Options(next(iter(stages), None), files, **found)
+    return Options(next(iter(stages), None), files, next(iter(names), None), **found)
 
 
 def names_in(target: str) -> list[str]:
@@ -121,6 +130,16 @@ def state_of(path: Path) -> object:
     except OSError:
         return None
     return (status.st_mtime_ns, status.st_size, status.st_ino)
+
+
+def graded_mistake(stage: str, name: str, options: Options) -> int:
+    """Grade a known mistake as if a learner had written its file; return the status."""
+    try:
+        with find_mistake(stage, name).file() as path:
+            return graded(replace(options, files=[path]))
+    except SubjectError as error:
+        print(error)
+        return 2
 
 
 def graded(options: Options) -> int:
@@ -157,7 +176,7 @@ def graded_subject(stage: str, subject: Graded, options: Options) -> int:
         return 2
     report = report_of(stage, subject, options)
     print(f"{subject.name}: {stage}\n")
-    for line in report.lines(found, sentences(found, load_mistakes(stage))):
+    for line in report.lines(found, sentences(found, load_patterns(stage))):
         print(line)
     missing = cases[len(found) :]
     if missing:

@@ -21,7 +21,7 @@ class Graded(Protocol):
     """A `Subject`, a `Program` or a `PythonFile`.
 
     Attributes:
-        name: The name for people.
+        name: The name in reports.
         unwritten: The functions that the learner has not written yet, by step; after the start.
         prepared_parts: What the suite prepares of an input. The subject prepares the rest.
         needs_time_limit: Whether the suite stops an operation; otherwise the subject does.

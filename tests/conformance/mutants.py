@@ -23,7 +23,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # the files of this checkout
 
-from tests.conformance.case import STAGES, load_cases
+from tests.conformance.case import STAGES, load_course_cases
 from tests.conformance.course import FILES, load_course_file, replace_finished
 from tests.conformance.grade import verdicts
 from tests.conformance.starters import FINISHED
@@ -207,7 +207,7 @@ def result_of(stage: str, path: Path) -> str:
 
 def fails(stage: str, path: Path) -> bool:
     """Whether a file fails a case of the course."""
-    cases = [each for each in load_cases(stage) if each.step != "complete" and each.level != "INFO"]
+    cases = [each for each in load_course_cases(stage) if each.level != "INFO"]
     subject = load_course_file(path, stage)
     return any(each.status != "passed" for each in verdicts(subject, cases))
 

@@ -12,6 +12,7 @@ an expected error by raising an exception with an attribute `kind`; any other ex
 
 import ast
 import asyncio
+import functools
 import inspect
 import sys
 import sysconfig
@@ -33,7 +34,7 @@ class Subject:
     """Something that can be graded.
 
     Attributes:
-        name: The name for people, such as the file.
+        name: The name in reports, such as that of the file.
         operations: The functions by the name of their operation.
         unwritten: The functions that the learner has not written yet, by step.
     """
@@ -139,11 +140,17 @@ def syntax_tree(path: Path) -> ast.Module:
         SubjectError: The file cannot be read, or has a syntax error.
     """
     try:
-        return ast.parse(path.read_text(encoding="utf-8"))
+        return tree_of(path.read_text(encoding="utf-8"))
     except SyntaxError as error:
         raise SubjectError(f"{path.name}, line {error.lineno}: {error.msg}") from error
     except (OSError, ValueError) as error:
         raise SubjectError(f"{path} cannot be read: {error}") from error
+
+
+@functools.lru_cache(maxsize=16)
+def tree_of(text: str) -> ast.Module:
+    """Return the syntax tree of a text; a starter and a finished file are parsed once."""
+    return ast.parse(text)
 
 
 def load_module(path: Path, name: str = "") -> ModuleType:

@@ -11,7 +11,15 @@ from types import ModuleType
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.conformance.case import COMPARISONS, FOLDER, STAGES, Case, load_cases, size
+from tests.conformance.case import (
+    COMPARISONS,
+    FOLDER,
+    STAGES,
+    Case,
+    load_cases,
+    load_course_cases,
+    size,
+)
 from tests.conformance.course import OPERATIONS
 from tests.conformance.location import ROOT, line_of
 from tests.tables import for_each
@@ -114,8 +122,51 @@ def exists(code):
 @pytest.mark.parametrize("stage", STAGES)
 def test_the_operations_of_the_course_are_those_of_the_cases(stage):
     known = set(OPERATIONS[stage](ModuleType(stage)))
-    used = {case.operation for case in load_cases(stage) if case.step != "complete"}
+    used = {case.operation for case in load_course_cases(stage)}
     assert used <= known
+
+
+def test_the_cases_of_stage_0_cover_three_wire_formats_in_both_directions():
+    found = {(case.input.get("format", "openai"), case.operation) for case in load_cases("stage0")}
+    formats, operations = ("openai", "anthropic", "gemini"), ("encode", "decode", "chat", "stream")
+    assert found == {(format, operation) for format in formats for operation in operations}
+
+
+@pytest.mark.parametrize(("step", "operation"), [(3, "decide"), (5, "answer")])
+def test_both_dialects_have_must_cases(step, operation):
+    must = [each for each in loop_cases(step, operation) if each.level == "MUST"]
+    assert {each.input["dialect"] for each in must} == {"native", "prompt"}
+
+
+def test_another_library_can_answer_most_cases_of_the_loop():
+    """An adapter gets a question, tools and replies in the native dialect, and nothing else."""
+    plain = {"question", "dialect", "tools", "replies", "repeat"}
+    loop = [each for each in loop_cases(5, "answer") if each.input["dialect"] == "native"]
+    assert len([each for each in loop if set(each.input) <= plain]) >= 35
+    assert all(set(each.input) <= plain | {"history"} for each in loop)
+
+
+def test_a_case_of_the_course_needs_no_argument_beyond_the_protocol():
+    known = {"question", "dialect", "tools", "replies", "repeat", "history"}
+    known |= {"reply", "call", "messages"}
+    assert {name for each in load_course_cases("stage3") for name in each.input} <= known
+
+
+def test_a_thread_of_a_case_has_a_repository_and_a_number():
+    threads = [
+        each.origin["source"].split(";")[0]
+        for each in load_cases("stage3")
+        if "#" in each.origin["source"]
+    ]
+    assert len(threads) > 60
+    assert [each for each in threads if not re.fullmatch(r"[\w.-]+/[\w.-]+#\d+", each)] == []
+
+
+def loop_cases(step, operation):
+    """The cases of an operation of stage 3."""
+    return [
+        case for case in load_cases("stage3") if (case.step, case.operation) == (step, operation)
+    ]
 
 
 def test_code_that_does_not_exist_is_found():
@@ -125,6 +176,15 @@ def test_code_that_does_not_exist_is_found():
 
 
 # ---- checks
+
+
+def conversation(calls, results):
+    """Calls with these ids, results with these ids, and a question."""
+    function = {"name": "f", "arguments": "{}"}
+    calls = [{"id": id, "type": "function", "function": function} for id in calls]
+    results = [{"role": "tool", "tool_call_id": id, "content": ""} for id in results]
+    reply = {"role": "assistant", "content": "", "tool_calls": calls}
+    return [reply, *results, {"role": "user", "content": "?"}]
 
 
 def outcome_passes(outcome, *checks):
@@ -147,7 +207,14 @@ def case_with(*checks):
         ({"json": {"a": 1}}, '{"a":1}', "{a: 1}"),
         ({"matches": "^a+$"}, "aa", "ab"),
         ({"distinct": "/id"}, [{"id": 1}, {"id": 2}], [{"id": 1}, {"id": 1}]),
+        ({"distinct": "/id"}, [], [{"id": 1}, {}]),
+        ({"distinct": "/id"}, [{"id": 1}], None),
         ({"paired": True}, [], [{"role": "tool"}]),
+        ({"paired": True}, conversation(["a", "b"], ["a", "b"]), conversation(["a", "b"], ["a"])),
+        ({"paired": True}, conversation(["a", "b"], ["b", "a"]), conversation(["a"], ["a", "a"])),
+        ({"paired": True}, conversation([], []), conversation(["a"], ["b"])),
+        ({"paired": True}, conversation(["a"], ["a"]), conversation(["a", "a"], ["a", "a"])),
+        *(({"paired": True}, [], value) for value in (None, 1, ["text"], [{"content": ""}])),
         ({"length": 2}, "ab", "abc"),
         ({"at_least": 2}, 2, 1),
         ({"at_most": 2}, 2, 3),

@@ -25,7 +25,9 @@ SUBJECTS = {
     "turns": load_module(FOLDER / "others" / "stage1_turns.py").OPERATIONS,
     "program": load_module(FOLDER / "others" / "stage1_program.py").COMMANDS,
 }
-each_subject = pytest.mark.parametrize("subject", SUBJECTS.values(), ids=SUBJECTS)
+number_of_examples = pytest.mark.parametrize(
+    "examples", [15, pytest.param(40, marks=pytest.mark.long)]
+)
 
 
 @pytest.fixture(scope="module")
@@ -82,65 +84,61 @@ def others(messages):
     return [(each["role"], each["content"]) for each in messages if each["role"] != "tool"]
 
 
-@each_subject
-@settings(max_examples=40, deadline=None)
-@given(messages=conversations)
-def test_a_repaired_conversation_is_paired_and_only_results_change(perform, subject, messages):
-    repaired = perform(subject, "repair", messages=messages)["value"]
-    assert passes({"paired": True}, repaired)
-    assert others(repaired) == others(messages)
+@number_of_examples
+def test_a_repaired_conversation_is_paired_and_only_results_change(perform, examples):
+    @settings(max_examples=examples)
+    @given(messages=conversations)
+    def check(messages):
+        for name, subject in SUBJECTS.items():
+            repaired = perform(subject, "repair", messages=messages)["value"]
+            assert passes({"paired": True}, repaired), name
+            assert others(repaired) == others(messages), name
+
+    check()
 
 
-@each_subject
-@settings(max_examples=40, deadline=None)
-@given(messages=paired_conversations(), max_tokens=st.integers(0, 120))
-def test_a_window_is_a_paired_part_of_the_conversation_with_its_newest_question(
-    perform, subject, messages, max_tokens
-):
-    outcome = perform(subject, "window", messages=messages, max_tokens=max_tokens)
-    if "error" in outcome:
-        assert outcome["error"]["kind"] == "too_small"
-        return
-    selected = outcome["value"]
+@number_of_examples
+def test_a_window_is_a_paired_part_of_the_conversation_with_its_newest_question(perform, examples):
+    @settings(max_examples=examples)
+    @given(messages=paired_conversations(), max_tokens=st.integers(0, 120))
+    def check(messages, max_tokens):
+        for name, subject in SUBJECTS.items():
+            outcome = perform(subject, "window", messages=messages, max_tokens=max_tokens)
+            if "error" in outcome:
+                assert outcome["error"]["kind"] == "too_small", name
+            else:
+                check_window(outcome["value"], messages, name)
+                counts = [
+                    perform(subject, "count", message=each)["value"] for each in outcome["value"]
+                ]
+                assert sum(counts) <= max_tokens, name
+
+    check()
+
+
+def check_window(selected, messages, name):
     question = [each for each in messages if each["role"] == "user"][-1]
-    assert passes({"paired": True, "contains": [question, messages[-1]]}, selected)
-    assert sum(perform(subject, "count", message=each)["value"] for each in selected) <= max_tokens
+    assert passes({"paired": True, "contains": [question, messages[-1]]}, selected), name
     kept = Counter(json.dumps(each, sort_keys=True) for each in selected)
-    assert kept <= Counter(json.dumps(each, sort_keys=True) for each in messages)
+    assert kept <= Counter(json.dumps(each, sort_keys=True) for each in messages), name
 
 
-@each_subject
-@settings(max_examples=40, deadline=None)
-@given(messages=paired_conversations())
-def test_a_conversation_that_fits_exactly_is_selected_as_it_is(perform, subject, messages):
-    assert perform(subject, "window", messages=messages, spare=0) == {"value": messages}
+@number_of_examples
+def test_a_conversation_that_fits_exactly_is_selected_as_it_is(perform, examples):
+    @settings(max_examples=examples)
+    @given(messages=paired_conversations())
+    def check(messages):
+        for name, subject in SUBJECTS.items():
+            outcome = perform(subject, "window", messages=messages, spare=0)
+            assert outcome == {"value": messages}, name
+
+    check()
 
 
 # ---- the complete stage as a subject
-
-
-def test_the_complete_stage_receives_the_messages_of_a_case_unchanged(perform):
-    messages = [
-        {"role": "user", "content": "Weather?"},
-        {"role": "assistant", "content": "", "tool_calls": calls(["call_1"])},
-        {"role": "tool", "content": "sunny", "tool_call_id": "call_1"},
-    ]
-    assert perform(COMPLETE, "repair", messages=messages) == {"value": messages}
-
-
-def test_an_incomplete_line_is_an_interrupted_transaction_of_the_complete_stage(perform, tmp_path):
-    path = tmp_path / "conversation.jsonl"
-    path.write_text('{"role": "user", "content": "One"}\n{"role": "us')
-    outcome = perform(COMPLETE, "history", path=str(path))
-    assert [each["content"] for each in outcome["loaded"]] == ["One"]
 
 
 def test_a_damaged_line_is_a_damaged_record_of_the_complete_stage(perform, tmp_path):
     path = tmp_path / "conversation.jsonl"
     path.write_text('{"role": "us\n')
     assert perform(COMPLETE, "history", path=str(path))["error"]["kind"] == "damaged"
-
-
-@pytest.mark.parametrize("value", [None, 1, ["text"], [{"role": "tool"}], [{"content": ""}]])
-def test_a_value_that_is_no_list_of_messages_is_not_paired(value):
-    assert not passes({"paired": True}, value)

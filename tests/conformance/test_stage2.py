@@ -22,12 +22,13 @@ SUBJECTS = {
     "program": lambda: Program(f'"{sys.executable}" "{FOLDER}/others/stage2_program.py"'),
 }
 
-WRAPPERS = {
-    "alone": "{}",
-    "fence": "Sure!\n```json\n{}\n```\nI hope this helps.",
-    "prose": "The person is {}, as you asked.",
-    "thinking": '<think>Is it {{"answer": 0}}?\n{{ or }}?</think>\n{}',
-}
+WRAPPERS = [
+    "{}",
+    "Sure!\n```json\n{}\n```\nI hope this helps.",
+    "The answer is {}, as you asked.",
+    '<think>Is it {{"answer": 0}}?\n{{ or }}?</think>\n{}',
+]
+"""What surrounds the JSON: nothing, a fence, a sentence, and a draft in a thinking block."""
 
 texts = (
     st.sampled_from(["```x```", "<think>x</think>", "</think>", ", ]", "it's 'x'", '"}', "\\"])
@@ -74,12 +75,16 @@ def test_no_recorded_text_that_was_cut_off_has_a_value(read, recorded):
     assert [row["id"] for row in cut_off if not read(text=row["raw"])["issues"]] == []
 
 
-@pytest.mark.parametrize("wrapper", WRAPPERS.values(), ids=WRAPPERS)
-@settings(max_examples=40)
-@given(value=json_values, is_ascii=st.booleans(), indent=st.sampled_from([None, 2]))
-def test_valid_json_is_read_in_every_wrapper(read, wrapper, value, is_ascii, indent):
-    value = {"answer": value}
-    text = wrapper.format(json.dumps(value, ensure_ascii=is_ascii, indent=indent))
-    outcome = read(text=text)
-    assert outcome["issues"] == []
-    assert json.dumps(outcome["value"]) == json.dumps(value)
+@pytest.mark.parametrize("examples", [10, pytest.param(40, marks=pytest.mark.long)])
+def test_valid_json_is_read_in_every_wrapper(read, examples):
+    @settings(max_examples=examples)
+    @given(value=json_values, is_ascii=st.booleans(), indent=st.sampled_from([None, 2]))
+    def check(value, is_ascii, indent):
+        value = {"answer": value}
+        for wrapper in WRAPPERS:
+            text = wrapper.format(json.dumps(value, ensure_ascii=is_ascii, indent=indent))
+            outcome = read(text=text)
+            assert outcome["issues"] == []
+            assert json.dumps(outcome["value"]) == json.dumps(value)
+
+    check()

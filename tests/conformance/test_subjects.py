@@ -3,19 +3,18 @@
 import ast
 import sys
 import threading
-import time
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.conformance.case import STAGES, load_cases
-from tests.conformance.course import FILES, OPERATIONS, load_course_file
+from tests.conformance.case import STAGES, load_cases, load_course_cases
+from tests.conformance.course import FILES, load_course_file
 from tests.conformance.grade import grade
 from tests.conformance.program import Program
 from tests.conformance.starters import FINISHED, ROOT, names_of
 from tests.conformance.subject import Subject, load_module
-from tests.tables import for_each
 
 FOLDER = Path(__file__).parent / "subjects"
 COMPLETE = sorted((FOLDER / "complete").glob("stage*.py"))
@@ -27,9 +26,6 @@ STRICTER = {
 }
 """Cases of the course in which the complete stage repairs what a short file refuses."""
 
-SECONDS = 5
-"""The limit to grade a stage."""
-
 
 def required(stage):
     """The MUST and SHOULD cases of a stage."""
@@ -37,7 +33,8 @@ def required(stage):
 
 
 def of_the_course(stage):
-    return [case for case in required(stage) if case.step != "complete"]
+    """The MUST and SHOULD cases of the course."""
+    return [case for case in load_course_cases(stage) if case.level != "INFO"]
 
 
 def failures(subject, cases):
@@ -56,11 +53,9 @@ def is_program(path):
 
 
 @pytest.mark.parametrize("path", COMPLETE, ids=lambda path: path.stem)
-def test_the_complete_stage_passes_every_must_and_should_within_seconds(path):
+def test_the_complete_stage_passes_every_must_and_should(path):
     subject = Subject(path.stem, load_module(path).OPERATIONS)
-    start = time.process_time()
     assert set(failures(subject, required(path.stem))) == STRICTER.get(path.stem, set())
-    assert time.process_time() - start < SECONDS
 
 
 @contextmanager
@@ -96,10 +91,8 @@ def test_the_code_of_a_case_runs_for_the_case(stage):
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_the_finished_file_passes_every_case_of_its_steps_within_seconds(stage):
-    start = time.process_time()
+def test_the_finished_file_passes_every_case_of_its_steps(stage):
     assert failures(load_course_file(FINISHED / FILES[stage], stage), of_the_course(stage)) == {}
-    assert time.process_time() - start < SECONDS
 
 
 @pytest.mark.parametrize("path", OTHERS, ids=lambda path: path.stem)
@@ -114,10 +107,15 @@ def test_an_implementation_of_another_design_passes_the_cases_of_the_course(path
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_there_are_other_implementations_as_a_module_and_as_a_program(stage):
-    if not OTHERS:
-        pytest.skip("there are no other implementations yet")
     kinds = {is_program(path) for path in OTHERS if path.stem.startswith(stage)}
     assert kinds == {True, False}
+
+
+def test_a_program_reports_an_operation_that_it_does_not_have():
+    unknown = replace(load_cases("stage3")[0], operation="dance")
+    program = Program(f'"{sys.executable}" "{FOLDER / "others" / "stage3_program.py"}"')
+    (verdict,) = grade(program, [unknown])
+    assert verdict.status == "unsupported"
 
 
 @pytest.mark.parametrize("path", OTHERS, ids=lambda path: path.stem)
@@ -136,17 +134,11 @@ def nothing(**arguments):
     return None
 
 
-def empty(**arguments):
-    return {}
-
-
-def failing(**arguments):
-    raise NotImplementedError
-
-
-@for_each("stub", [nothing, empty, failing])
-@for_each("stage", STAGES)
-def test_a_stub_fails_every_case(stage, stub):
-    names = {case.operation for case in load_cases(stage)} | {*OPERATIONS[stage](sys)}
-    failed = failures(Subject("stub", dict.fromkeys(names, stub)), required(stage))
-    assert [case.id for case in required(stage) if case.id not in failed] == []
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_function_that_returns_nothing_or_an_empty_object_fails_every_case(stage):
+    operations = dict.fromkeys((case.operation for case in required(stage)), nothing)
+    for verdict in grade(Subject("nothing", operations), required(stage)):
+        outcome = dict(verdict.outcome)
+        assert outcome.pop("value", ...) is None, verdict.case.id
+        assert verdict.status == "failed", verdict.case.id
+        assert verdict.case.failures(outcome), verdict.case.id
