@@ -42,8 +42,9 @@ grade: $(VENV)/.demo ## grade files of the course: make grade FILE=my_output.py 
 course: $(VENV)/.test ## write the generated files of the course: starters, known failures and differences
 	@$(BIN)/python tests/conformance/generate.py
 
-mutants: $(VENV)/.dev ## change the files of the course in small ways, and check that the cases notice
-	@$(BIN)/python tests/conformance/mutants.py
+mutants: $(VENV)/.dev ## change the course and the packages in small ways, and check that a test notices: make mutants [ROOM=stage3_tools/run]
+	@test -n "$(ROOM)" || $(BIN)/python tests/conformance/mutants.py
+	@$(BIN)/python -m tests.mutants $(ROOM)
 
 format: $(VENV)/.dev ## format the code
 	$(BIN)/ruff format .

@@ -12,23 +12,23 @@ class SessionNotFound(ContextError, LookupError):
 
     Args:
         session_id: The unknown id.
-        known: Some ids of existing sessions, for the text.
+        known: Some ids of existing sessions, for the text; None if the store does not list them.
 
     Attributes:
         session_id: The unknown id.
-        known: Some ids of existing sessions.
+        known: Some ids of existing sessions, or None.
     """
 
-    def __init__(self, session_id: str, known: Iterable[str] = ()) -> None:
-        self.session_id, self.known = session_id, tuple(known)
+    def __init__(self, session_id: str, known: Iterable[str] | None = None) -> None:
+        self.session_id = session_id
+        self.known = None if known is None else tuple(known)
         super().__init__(session_id, self.known)
 
     def __str__(self) -> str:
-        ids = ", ".join(map(repr, self.known)) or "none yet"
-        return (
-            f"Unknown session {self.session_id!r}. Sessions: {ids}. "
-            "Create one with create_session()."
-        )
+        text = f"Unknown session {self.session_id!r}. "
+        if self.known is not None:
+            text += f"Sessions: {', '.join(map(repr, self.known)) or 'none yet'}. "
+        return text + "Create one with create_session()."
 
 
 class SessionExists(ContextError, ValueError):

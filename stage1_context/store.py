@@ -46,17 +46,30 @@ class SessionStore(Protocol):
     `llm_stages.testing.StoreContract` tests these promises with any store:
 
     - A session id is non-empty text that UTF-8 can encode, without NUL. `check_session_id` refuses
-      every other one. Two ids are the same session only if all of their characters are equal.
+      every other one in `create`; for the other methods, it is an unknown session. Two ids are the
+      same session only if all of their characters are equal.
     - `read` returns records that are equal to the appended ones. `record_to_json` writes
       any record as text that UTF-8 can encode, and `record_from_json` reads it, also with half of
-      a surrogate pair or an integer larger than 64 bits.
+      a surrogate pair or an integer larger than 64 bits. The attribute `kind` of a record is the
+      text to compare with `kinds`. Nobody changes the values of a record, so a store may return the
+      same objects again.
     - Several stores, also of several processes, may use the same journals. The records of one
-      append stay together, none is lost, and a reader sees all of them or none.
-    - A cancelled append has stored all of its records or none.
-    - One store may be used from several event loops, one after another.
+      append or create, which may be a whole journal of many thousands, stay together, none is lost,
+      and a reader sees all of them or none.
+    - A cancelled append stores all of its records or none, at the latest before the next operation
+      of the same store.
+    - A store never repeats a write whose result it does not know. Switch off the retries of a
+      client library that repeats requests after a lost connection.
+    - One store may be used from several event loops, one after another. A loop may end without
+      `aclose`, which closes the store for all of them.
 
     Every method with a session id raises SessionNotFound for an unknown session, except `create`.
-    Every method raises StoreFailed if the storage cannot be used.
+    Every method raises StoreFailed if the storage cannot be used, or contains a record that
+    `record_from_json` refuses; a write may be stored or not then. If several errors apply, a store
+    raises any of them.
+
+    The engine reads the system, summary and repair records of a whole journal at the first use of a
+    session, and otherwise ranges near its end. An index of kinds makes long journals fast.
     """
 
     async def create(self, session_id: str, *records: Record) -> None:
@@ -95,16 +108,23 @@ class SessionStore(Protocol):
 
         Args:
             session_id: The session.
-            start: The first index; it may lie behind the last record.
-            end: The index after the last one, or a larger number; None reads to the end.
-            kinds: The kinds of records to return, such as "message"; None returns all.
+            start: The first index, from 0. It may be an integer of any size, also one after the
+                last record.
+            end: The index after the last one to return, from 0, or an integer of any size; None
+                reads to the end. An end at or before the start returns nothing.
+            kinds: The kinds of records to return, such as "message"; None returns all, and an empty
+                collection none.
         """
 
     async def info(self, session_id: str) -> SessionInfo:
         """Return the number of records and the times of a session."""
 
     async def sessions(self) -> list[SessionInfo]:
-        """Return all sessions, the last written one first. An append without records is a write."""
+        """Return all sessions, the last written one first, also after writes in the same moment.
+
+        An append without records is a write, a refused one is not. A session that is deleted at the
+        same time is listed or not.
+        """
 
     async def delete(self, session_id: str) -> None:
         """Delete a session and its journal. A new session with its id is empty."""

@@ -59,10 +59,14 @@ def pytest_terminal_summary(terminalreporter):
                 terminalreporter.write_line(text)
 
 
-def pytest_collection_finish():
-    """Collect garbage rarely, and never the collected tests, because all of them stay alive."""
-    gc.freeze()
+def pytest_collection():
+    """Collect garbage rarely."""
     gc.set_threshold(20_000, 20, 100)
+
+
+def pytest_collection_finish():
+    """Never look for garbage in the collected tests, because all of them stay alive."""
+    gc.freeze()
 
 
 @pytest.fixture

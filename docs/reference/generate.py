@@ -482,13 +482,16 @@ def fence(language: str, text: str) -> str:
 
 
 def paragraphs(text: str) -> list[str]:
-    """Return the paragraphs of a docstring; indented ones become text blocks."""
+    """Return the paragraphs and lists of a docstring; indented ones become text blocks."""
     blocks: list[str] = []
     for part in re.split(r"((?:^ {4}.*\n?|^\s*\n)+)", text, flags=re.MULTILINE):
         if part.startswith("    "):
             blocks.append(fence("text", textwrap.dedent(part)))
         elif re.match(r"\s*\n    ", part):
             blocks.append(fence("text", textwrap.dedent(part).strip("\n")))
+        elif part.startswith("- "):
+            items = re.split(r"^- ", part, flags=re.MULTILINE)[1:]
+            blocks.append("\n".join(f"- {inline(each)}" for each in items))
         elif part.strip():
             blocks.append(inline(part))
     return blocks

@@ -1,5 +1,3 @@
-import pytest
-
 from stage1_context import (
     ContextError,
     SessionConflict,
@@ -9,10 +7,11 @@ from stage1_context import (
     VariableNotFound,
     WindowTooSmall,
 )
+from tests.tables import for_each
 
 
-@pytest.mark.parametrize(
-    ("error", "builtin"),
+@for_each(
+    "error, builtin",
     [
         (SessionNotFound, LookupError),
         (SessionExists, ValueError),
@@ -27,6 +26,15 @@ def test_an_error_is_a_context_error_and_a_builtin_exception(error, builtin):
     assert issubclass(error, builtin)
 
 
-@pytest.mark.parametrize("error", [SessionConflict, StoreFailed])
+@for_each("error", [SessionConflict, StoreFailed])
 def test_errors_that_a_retry_may_fix_are_neither_value_errors_nor_lookup_errors(error):
     assert not issubclass(error, ValueError | LookupError)
+
+
+@for_each(
+    "known, sessions",
+    [(None, ""), ([], "Sessions: none yet. "), (["a", "b"], "Sessions: 'a', 'b'. ")],
+)
+def test_the_error_of_an_unknown_session_lists_those_that_the_store_knows(known, sessions):
+    expected = f"Unknown session 'x'. {sessions}Create one with create_session()."
+    assert str(SessionNotFound("x", known)) == expected
