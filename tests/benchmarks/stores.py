@@ -4,17 +4,17 @@ It reports the disk space and the transactions of a store, and is independent of
 """
 
 import asyncio
-import importlib.util
 import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from stage1_context import MemoryStore, SessionStore, SqliteStore
-from stage1_context.stores.postgres import PostgresStore
+from stage1_context import MemoryStore, PostgresStore, SessionStore, SqliteStore
+from tests.real import cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,7 @@ def places(folder: Path) -> Iterator[dict[str, Place]]:
             lambda: SqliteStore(path), lambda: path.stat().st_size if path.exists() else 0
         ),
     }
-    cluster = _cluster()
-    driver = (
-        None
-        if importlib.util.find_spec("asyncpg")
-        else "asyncpg is not installed: pip install asyncpg"
-    )
+    driver = None if find_spec("asyncpg") else "asyncpg is not installed: pip install asyncpg"
     if missing := driver or cluster.missing():
         print(f"Without PostgreSQL: {missing}.")
         yield found
@@ -92,14 +87,3 @@ def _ask(dsn: str, query: str) -> list[Any]:
             await connection.close()
 
     return asyncio.run(rows())
-
-
-def _cluster() -> Any:
-    """Return the module that starts a server for the tests."""
-    script = Path(__file__).parents[1] / "real" / "cluster.py"
-    spec = importlib.util.spec_from_file_location("cluster", script)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module

@@ -2,10 +2,11 @@
 
 import importlib
 import sys
-from pathlib import Path
 from threading import Thread
 
 import pytest
+
+from tests.benchmarks.side_by_side.traced import Tracer
 
 SOURCE = '''"""A module, whose own code does not count."""
 from functools import cache
@@ -43,9 +44,8 @@ def packages(tmp_path, monkeypatch):
         del sys.modules[name]
 
 
-def test_functions_count_once_in_all_threads_of_the_named_packages(packages, monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).parent / "side_by_side"))
-    tracer = importlib.import_module("traced").Tracer(["traced_one"])
+def test_functions_count_once_in_all_threads_of_the_named_packages(packages):
+    tracer = Tracer(["traced_one"])
     before = importlib.import_module("traced_one.module")
     before.Reader().read()
     with tracer.tracing():

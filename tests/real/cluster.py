@@ -1,7 +1,7 @@
 """A separate PostgreSQL server in its own folder, for the duration of a test.
 
 It listens only on a socket in that folder and requires a password. It is stopped and removed at the
-end, even if the tests are killed. Conftests of the tests that need a server load this file.
+end, even if the tests are killed.
 """
 
 import os
@@ -80,7 +80,7 @@ def cluster() -> Iterator[Cluster]:
     folder = Path(tempfile.mkdtemp(prefix="stages-"))
     if owner:
         shutil.chown(folder, owner)
-    with _removed_in_the_end(folder, owner):
+    with _removed_afterwards(folder, owner):
         password = folder / "password"
         password.write_text(PASSWORD)
         password.chmod(0o644)  # in a private folder
@@ -90,7 +90,7 @@ def cluster() -> Iterator[Cluster]:
         yield server
 
 
-def _removed_in_the_end(folder: Path, owner: str | None) -> subprocess.Popen:
+def _removed_afterwards(folder: Path, owner: str | None) -> subprocess.Popen:
     """Start a process that removes the server as soon as this process exits or closes the pipe."""
     script = 'read -r _; "$0" stop -s -m immediate -D "$1/data"; rm -rf "$1"'
     return subprocess.Popen(

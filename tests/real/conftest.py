@@ -1,8 +1,9 @@
-"""Fixtures for aimock, an independent mock model server on loopback; see test_aimock.py.
+"""Fixtures for other programs: model servers on loopback, and stores that processes share.
 
-It implements four formats as its authors understand them, so it is a second opinion on ours. Its
-questions and answers are in `aimock/fixtures.json`. It is installed once, into `.venv`.
-`base_url` is the project's own server, for other clients.
+aimock is an independent mock model server; see test_aimock.py. It implements four formats as its
+authors understand them, so it is a second opinion on ours. Its questions and answers are in
+`aimock/fixtures.json`. It is installed once, into `.venv`. `base_url` is the project's own server,
+for other clients.
 """
 
 import os
@@ -10,50 +11,24 @@ import re
 import shutil
 import subprocess
 import sys
-import uuid
-from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
 from pathlib import Path
 
-import httpx
 import pytest
 
-from stage0_gateway import Gateway
+from tests.real import locations
+from tests.real.peers import FORMATS, Peer
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = Path(__file__).parent / "aimock"
 INSTALLED = ROOT / ".venv" / "aimock"
-KEY = "sk-the-right-key"
-FORMATS = {
-    "openai": ("openai:gpt-5-mini", "/v1"),
-    "anthropic": ("anthropic:claude-haiku-4-5", "/v1"),
-    "gemini": ("gemini:gemini-2.5-flash", "/v1beta"),
-    "openai-responses": ("openai-responses:gpt-4.1-mini", "/v1"),
-}
 QUIET = ("--no-audit", "--no-fund", "--no-package-lock")
 NPM = ("npm", "install", *QUIET, "--ignore-scripts", "--engine-strict", "--fetch-retries=1")
 NO_NETWORK = "ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ENETUNREACH|EHOSTUNREACH|ETIMEDOUT|ERR_SOCKET_TIMEOUT"
 
 
-@dataclass(frozen=True)
-class Peer:
-    """A client of aimock in one format. aimock counts repeated questions for each test."""
-
-    server: str
-    wire: str
-    test: str = field(default_factory=lambda: uuid.uuid4().hex)
-
-    def gateway(self, **options):
-        model, path = FORMATS[self.wire]
-        base_url = f"{self.server}{path}?testId={self.test}"
-        return Gateway(model, **{"api_key": KEY, "base_url": base_url, "max_retries": 0, **options})
-
-    def seen(self):
-        """Return the received requests as aimock decoded them: in OpenAI's format, for any format."""
-        query = {"testId": self.test}
-        answer = httpx.get(
-            f"{self.server}/__aimock/journal", params=query, headers={"x-api-key": KEY}
-        )
-        return [entry["body"] for entry in answer.raise_for_status().json()]
+postgres = locations.postgres  # the fixture that starts the server, or skips
 
 
 @pytest.fixture(scope="session")
@@ -128,3 +103,22 @@ def install():
         pytest.skip("aimock needs Node 20.15 or later")
     assert done.returncode == 0, done.stderr
     stamp.write_text(wanted)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def kind(request):
+    """The kind of a store that other processes can open."""
+    return request.param
+
+
+@pytest.fixture
+def fresh(kind, tmp_path, request):
+    """`await fresh()` returns a new, empty location of sessions."""
+    if kind == "postgres":
+        return partial(locations.fresh_schema, request.getfixturevalue("postgres"))
+    numbers = count()
+
+    async def fresh_file():
+        return str(tmp_path / f"{next(numbers)}.sqlite")
+
+    return fresh_file

@@ -1,55 +1,46 @@
 """Locations of sessions for the tests of this folder, and the process that writes there.
 
 A location is a text that `writer.py` also accepts: the path of a SQLite file, or the URL of a
-PostgreSQL database. Loaded by test_kill and test_writers.
+PostgreSQL database.
 """
 
-import importlib.util
 import json
 import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+import uuid
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from itertools import count
-from pathlib import Path
 
 import pytest
 
-from stage1_context import SessionStore, SqliteStore
-from stage1_context.stores.postgres import PostgresStore
+from stage1_context import PostgresStore, SessionStore, SqliteStore
+from tests.programs import ROOT
+from tests.real.cluster import Cluster, cluster, missing
 
-HERE = Path(__file__).parent
 
-
-@contextmanager
-def fresh_locations(kind: str, folder: Path) -> Iterator[Callable[[], Awaitable[str]]]:
-    """Yield a function that returns a new, empty location."""
-    numbers = count()
-    if kind == "sqlite":
-
-        async def fresh_file() -> str:
-            return str(folder / f"{next(numbers)}.sqlite")
-
-        yield fresh_file
-        return
-    asyncpg = pytest.importorskip(
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Cluster]:
+    """A running PostgreSQL server, or a skip with the reason. Conftests use it as their fixture."""
+    pytest.importorskip(
         "asyncpg", reason="asyncpg is not installed: pip install 'llm-stages[postgres]'"
     )
-    clusters = load("cluster")
-    if reason := clusters.missing():
+    if reason := missing():
         pytest.skip(reason)
+    with cluster() as server:
+        yield server
 
-    async def fresh_schema() -> str:
-        name = f"location_{next(numbers)}"
-        connection = await asyncpg.connect(server.dsn())
-        await connection.execute(f"CREATE SCHEMA {name}")
-        await connection.close()
-        return f"{server.dsn()}&search_path={name}"
 
-    with clusters.cluster() as server:
-        yield fresh_schema
+async def fresh_schema(server: Cluster) -> str:
+    """Return the location of a new, empty schema."""
+    import asyncpg
+
+    name = f"test_{uuid.uuid4().hex}"
+    connection = await asyncpg.connect(server.dsn())
+    await connection.execute(f"CREATE SCHEMA {name}")
+    await connection.close()
+    return f"{server.dsn()}&search_path={name}"
 
 
 def store_at(location: str) -> SessionStore:
@@ -81,10 +72,10 @@ def damage(location: str) -> list[str]:
 @contextmanager
 def writing_process() -> Iterator[Callable[..., object]]:
     """Yield `ask(job, …)`, which runs a job in `writer.py` and returns its answer."""
-    command = [sys.executable, HERE / "writer.py"]
+    command = [sys.executable, "-m", "tests.real.writer"]
     outer = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
     with subprocess.Popen(
-        command, env=outer, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command, cwd=ROOT, env=outer, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
 
         def ask(job: str, **arguments: object) -> object:
@@ -94,11 +85,3 @@ def writing_process() -> Iterator[Callable[..., object]]:
             return json.loads(answer)
 
         yield ask
-
-
-def load(name: str):
-    """Load another file of this folder as a module."""
-    spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module

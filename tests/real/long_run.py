@@ -1,6 +1,6 @@
 """A run of `ten_rounds.py` that can be killed at any of its steps.
 
-    python tests/real/long_run.py
+    python -m tests.real.long_run
 
 Starts runs as processes of their own. Each line of the input describes a run, each line of the
 output its outcome; both are JSON. A run resumes its session, or asks the question in a new session.
@@ -19,19 +19,6 @@ import time
 from collections import Counter, defaultdict
 from functools import partial
 
-from ten_rounds import (
-    EFFECTS,
-    MODELS,
-    QUESTION,
-    ROUNDS,
-    SESSION,
-    awaited_calls,
-    call_of,
-    is_outcome,
-    journal_of,
-)
-from writer import forked
-
 from stage1_context import ContextEngine, SqliteStore
 from stage1_context.journal import CallStartedRecord, MessageRecord
 from stage2_output import OutputController
@@ -46,6 +33,18 @@ from stage3_tools import (
     ToolRegistry,
     run_tool_loop,
 )
+from tests.real.ten_rounds import (
+    EFFECTS,
+    MODELS,
+    QUESTION,
+    ROUNDS,
+    SESSION,
+    awaited_calls,
+    call_of,
+    is_outcome,
+    journal_of,
+)
+from tests.real.writer import forked
 
 PATIENCE = 5.0  # seconds until a missing record of another call is reported
 LONGEST = 30  # seconds until a run is stopped
@@ -53,7 +52,6 @@ LONG_RESULT = 200  # repetitions of the end of a long result
 DIALECTS = {"native": NativeDialect, "prompt": PromptDialect}
 
 # ---- the points at which a run may be killed
-# ---------------------------------------------------------------
 
 
 class Points:
@@ -140,7 +138,6 @@ def describe(record):
 
 
 # ---- tools that record their calls
-# -------------------------------------------------------------------------------
 
 
 class Tools:
@@ -216,7 +213,6 @@ class Tools:
 
 
 # ---- processes
-# ---------------------------------------------------------------------------------------------
 
 
 async def resume_run(location, traces, dialect, attempt, kill_at, pipe):

@@ -1,4 +1,4 @@
-"""The scenario of `long_run.py`: ten rounds of calls, a model that requests them, and the journal.
+"""The session of `long_run.py`: ten rounds of calls, a model that requests them, and the journal.
 
 The model is a pure function of its messages: it requests the next round when all results of the
 previous rounds are present. So it replies the same in each process that resumes a run. Used by
@@ -100,7 +100,6 @@ MODELS = {"native": write_as_calls, "prompt": write_as_text}
 
 
 # ---- the journal
-# -------------------------------------------------------------------------------------------
 
 
 def call_of(record):

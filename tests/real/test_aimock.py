@@ -9,6 +9,7 @@ import pytest
 
 from stage0_gateway import Message, ToolCall, ToolSpec, Usage
 from stage0_gateway.wire import openai_responses
+from tests.real.peers import question
 
 pytestmark = pytest.mark.real
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -16,10 +17,6 @@ WEATHER = ToolSpec("get_weather", "The weather in a city.", CITY)
 THINKING = {"openai-responses": "openai-responses:gpt-5-mini"}
 """Models that think, where the usual model of a format does not."""
 TIME = ToolSpec("get_time", "The time.", {"type": "object", "properties": {}})
-
-
-def question(text):
-    return [Message.user(text)]
 
 
 def calls(reply):
@@ -36,7 +33,6 @@ def comparable(reply):
 
 
 # ---- content of a reply
-# ---------------------------------------------------------------------------------
 
 
 async def test_a_reply_has_its_text_its_finish_reason_and_its_token_counts(peer, ask):
@@ -108,7 +104,6 @@ async def test_a_character_that_is_sent_in_two_halves_is_joined(peer, ask):
 
 
 # ---- events of a stream
-# ---------------------------------------------------------------------------------
 
 
 async def test_text_arrives_in_pieces(peer):
@@ -178,7 +173,6 @@ async def test_concurrent_streams_do_not_mix(peer):
 
 
 # ---- requests
-# ----------------------------------------------------------------------------------------
 
 
 async def test_options_and_the_system_message_are_understood(peer, ask):

@@ -9,7 +9,6 @@ from stage0_gateway import (
     GatewayError,
     InvalidRequest,
     MalformedResponse,
-    Message,
     RateLimited,
     RequestTimeout,
     ServerFailed,
@@ -17,17 +16,13 @@ from stage0_gateway import (
     Timeouts,
     ToolSpec,
 )
+from tests.real.peers import question
 
 pytestmark = pytest.mark.real
 WEATHER = ToolSpec("get_weather", "The weather in a city.", {"type": "object", "properties": {}})
 
 
-def question(text):
-    return [Message.user(text)]
-
-
 # ---- rejected requests
-# ---------------------------------------------------------------------------------------------
 
 
 async def test_a_rate_limit_has_the_requested_wait(peer, ask):
@@ -95,7 +90,6 @@ async def test_a_context_overflow_is_distinguished_from_other_invalid_requests(p
 
 
 # ---- missing replies
-# ----------------------------------------------------------------------------------------
 
 
 async def test_a_server_that_closes_the_connection_without_a_reply_is_a_failed_connection(
@@ -127,10 +121,9 @@ async def test_a_silent_server_is_a_timeout(peer, ask):
 
 
 # ---- truncated streams
-# -------------------------------------------------------------------------------------------------
 
 
-async def watched(stream):
+async def events_of(stream):
     """Return the events of a stream, and its error."""
     events = []
     try:
@@ -146,7 +139,7 @@ async def test_a_truncated_stream_reports_its_events_and_fails(peer):
         peer.gateway(max_retries=2) as gateway,
         gateway.stream(question("Cut the words.")) as stream,
     ):
-        events, error = await watched(stream)
+        events, error = await events_of(stream)
     assert (type(error), error.retryable) == (StreamInterrupted, True)
     text = "".join(event.delta for event in events if event.name == "text")
     assert text == stream.current_message.text
@@ -172,7 +165,7 @@ async def test_a_truncated_call_is_not_reported_as_a_call(peer):
         peer.gateway() as gateway,
         gateway.stream(question("Cut the call."), tools=[WEATHER]) as stream,
     ):
-        events, error = await watched(stream)
+        events, error = await events_of(stream)
     names = {event.name for event in events}
     assert type(error) is StreamInterrupted
     assert "input_json" in names

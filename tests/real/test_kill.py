@@ -3,38 +3,31 @@
 The moments are random; KILL_SEED=… in the environment repeats a run that printed it.
 """
 
-import importlib.util
 import json
 import os
 import random
 import signal
 from collections import Counter
 from itertools import chain
-from pathlib import Path
 
 import pytest
 
 from stage0_gateway import Message
 from stage1_context import ContextEngine, KeepSystemAndRecent, MessageHistory, SessionNotFound
 from stage1_context.journal import record_to_json
+from tests.real.locations import damage, settled, store_at, writing_process
 
 pytestmark = pytest.mark.real
 KILLS, LATEST = 200, 0.05  # seconds after the start, or after the first write
 KILLS_IN_A_SESSION = 10
 SEED = int(os.environ.get("KILL_SEED") or random.randrange(1_000_000))
 
-_spec = importlib.util.spec_from_file_location(
-    "locations", Path(__file__).with_name("locations.py")
-)
-locations = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(locations)
-
 
 class Reader:
     """Reads the records that a killed process left, repairs the session and continues it."""
 
     def __init__(self, location):
-        self.location, self.store = location, locations.store_at(location)
+        self.location, self.store = location, store_at(location)
         self._known = {}  # the records of each session at the last check
 
     async def check(self, session, report):
@@ -61,7 +54,7 @@ class Reader:
     async def reopen(self):
         """Close the store, and use another one from now on."""
         await self.store.aclose()
-        self.store = locations.store_at(self.location)
+        self.store = store_at(self.location)
 
     async def _resume(self, session):
         """Repair a session and add a message; return the problems that were repaired."""
@@ -97,14 +90,9 @@ class Reader:
         return [json.loads(record_to_json(record)) for _, record in entries]
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def kind(request):
-    return request.param
-
-
-async def test_a_killed_process_loses_no_acknowledged_record(kind, tmp_path, say):
+async def test_a_killed_process_loses_no_acknowledged_record(kind, fresh, say):
     chance, tally = random.Random(SEED), Counter()
-    with locations.fresh_locations(kind, tmp_path) as fresh, locations.writing_process() as ask:
+    with writing_process() as ask:
         grown = Reader(await fresh())
         for kill in range(KILLS):
             reader = Reader(await fresh()) if kill % 5 == 0 else grown
@@ -116,9 +104,9 @@ async def test_a_killed_process_loses_no_acknowledged_record(kind, tmp_path, say
                 seed=kill,
                 **moment(chance),
             )
-            await locations.settled(reader.location)
+            await settled(reader.location)
             tally += await reader.check(session, report)
-            assert locations.damage(reader.location) == []
+            assert damage(reader.location) == []
             if reader is not grown or chance.random() < 0.2:
                 await reader.reopen()  # the next process finds a closed file without a log
         assert await grown.lost() == []

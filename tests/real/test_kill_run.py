@@ -6,7 +6,6 @@ random; KILL_SEED=… in the environment repeats a run that printed it.
 
 import asyncio
 import contextlib
-import importlib.util
 import json
 import os
 import random
@@ -25,6 +24,9 @@ import pytest
 from stage0_gateway import Message
 from stage1_context import MessageHistory, SqliteStore
 from stage1_context.journal import CallStartedRecord, MessageRecord, RepairRecord
+from tests.programs import ROOT
+from tests.real import ten_rounds
+from tests.real.locations import damage
 
 pytestmark = [
     pytest.mark.real,
@@ -40,13 +42,6 @@ UNKNOWN = """\
 Error (interrupted): The program ended before this call had a result.
 It may have happened, in whole or in part. Check before you ask for it again."""
 SEED = int(os.environ.get("KILL_SEED") or random.randrange(1_000_000))
-
-_spec = importlib.util.spec_from_file_location(
-    "locations", Path(__file__).with_name("locations.py")
-)
-locations = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(locations)
-ten_rounds = locations.load("ten_rounds")
 
 
 @dataclass
@@ -94,15 +89,14 @@ def is_write(tool):
 
 
 # ---- runs
-# --------------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def starter():
     """Yield `start(…)`, which has `long_run.py` start a run and returns its outcome."""
-    command = [sys.executable, locations.HERE / "long_run.py"]
+    command = [sys.executable, "-m", "tests.real.long_run"]
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
 
         def start(**arguments):
@@ -164,7 +158,6 @@ async def journal_in(location, copy):
 
 
 # ---- expected outcome
-# ----------------------------------------------------------------------------
 
 
 def violations_in(attempt, before, awaited):
@@ -252,7 +245,6 @@ def violations(attempts, reference, awaited):
 
 
 # ---- the tests
-# ---------------------------------------------------------------------------------------------
 
 
 async def uninterrupted_run(folder, dialect):
@@ -282,7 +274,7 @@ async def kill_runs(folder, dialect, reference, kills):
                 found[str(each)] = violations(
                     attempts, reference, ten_rounds.awaited_calls(dialect)
                 )
-                found[f"{each}: damage"] = locations.damage(str(at / "sessions.db"))
+                found[f"{each}: damage"] = damage(str(at / "sessions.db"))
                 tally.update(observations(attempts))
                 shutil.rmtree(at)
 

@@ -1,15 +1,13 @@
 """Random tool loops with a real llama.cpp server and random weights, constrained by a JSON Schema.
 
 The replies are meaningless but well formed: tools, arguments and texts, over a real connection. The
-server is described in `test_llama.py`. MONKEY_LOOPS=300 increases the number of loops.
+server is described in `test_llama.py`. RANDOM_RUNS=300 increases the number of runs.
 """
 
 import asyncio
-import importlib.util
 import os
 import re
 from collections import Counter
-from pathlib import Path
 from random import Random
 from typing import get_args
 
@@ -19,22 +17,13 @@ from stage0_gateway import Gateway
 from stage1_context import ContextEngine, KeepSystemAndRecent
 from stage2_output import OutputController
 from stage3_tools import LoopStatus, PromptDialect, ToolLoopDeps, ToolLoopOptions, run_tool_loop
+from tests.real import test_llama
+from tests.stage3_tools.random_model import BARE
+from tests.stage3_tools.random_tools import RandomTools
 
-
-def _loaded(path):
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-HERE = Path(__file__).parent
-STAGE3 = HERE.parent / "stage3_tools"
-BARE, Zoo = _loaded(STAGE3 / "monkey.py").BARE, _loaded(STAGE3 / "monkey_zoo.py").Zoo
-base_url = _loaded(HERE / "test_llama.py").base_url  # the fixture that starts the server, or skips
-
+base_url = test_llama.base_url  # the fixture that starts the server, or skips
 pytestmark = pytest.mark.llama
-LOOPS = int(os.environ.get("MONKEY_LOOPS") or 100)
+RUNS = int(os.environ.get("RANDOM_RUNS") or 100)
 MOST_TOKENS = 300
 READER = OutputController()
 DIALECTS = [PromptDialect(READER), PromptDialect(READER, multiple=True)]
@@ -76,8 +65,8 @@ def bounded(schema, text):
     return {"type": "boolean"}
 
 
-class Keyboard:
-    """Lets the server write decisions that its grammar allows.
+class ConstrainedModel:
+    """A model whose grammar allows only decisions.
 
     Attributes:
         may_run: Whether tools may run on the latest reply.
@@ -86,17 +75,17 @@ class Keyboard:
     def __init__(self, gateway, registry, seed, *, endless, several):
         self.gateway, self.registry, self.rng = gateway, registry, Random(seed)
         self.endless, self.several = endless, several
-        self.requests, self.may_run, self.whole = 0, False, 0
+        self.requests, self.may_run, self.complete = 0, False, 0
 
     async def chat(self, messages, **settings):
         self.requests += 1
-        bare = BARE in messages[0].text
+        without_tools = BARE in messages[0].text
         seen = re.findall(r"\$VAR_REF\{\{var_\d+\}\}", " ".join(each.text for each in messages))
-        form = {"type": "json_object", "schema": ANSWER if bare else self.decision(seen)}
+        form = {"type": "json_object", "schema": ANSWER if without_tools else self.decision(seen)}
         options = {"response_format": form, "seed": self.rng.randrange(2**31)}
         reply = await self.gateway.chat(messages, provider_options=options, **settings)
-        self.may_run = not bare and reply.finish_reason != "length"
-        self.whole += reply.finish_reason != "length"
+        self.may_run = not without_tools and reply.finish_reason != "length"
+        self.complete += reply.finish_reason != "length"
         return reply
 
     def decision(self, references):
@@ -110,6 +99,7 @@ class Keyboard:
         return {"anyOf": form}
 
     def call(self, tool, text):
+        """Return a schema of the calls of a tool."""
         arguments = bounded({"type": "object", "properties": {}, **(tool.parameters or {})}, text)
         name = {"enum": [self.rng.choice([tool.name] * 9 + ["nope"])]}
         fields = {"tool": name, "arguments": arguments}
@@ -121,16 +111,17 @@ class Keyboard:
         }
 
 
-async def play(gateway, zoo, seed):
+async def run_once(gateway, tools, seed):
     """Ask one question in a session of its own; return its status and counts."""
     rng = Random(seed)
-    zoo.begin(seed, plain=True)
+    tools.begin(seed, only_text=True)
     several, endless = rng.random() < 0.5, rng.random() < 0.5
     engine = ContextEngine(window=rng.choice([None, KeepSystemAndRecent(max_messages=20)]))
     await engine.create_session("s")
-    zoo.monkey = keyboard = Keyboard(gateway, zoo.registry, seed, endless=endless, several=several)
-    deps = ToolLoopDeps(keyboard.chat, engine, READER, zoo.registry)
-    zoo.inward = lambda: run_tool_loop(deps, "s", "And?")
+    model = ConstrainedModel(gateway, tools.registry, seed, endless=endless, several=several)
+    tools.model = model
+    deps = ToolLoopDeps(model.chat, engine, READER, tools.registry)
+    tools.nested = lambda: run_tool_loop(deps, "s", "And?")
     options = ToolLoopOptions(
         dialect=DIALECTS[several],
         max_tool_rounds=rng.randint(1, 4),
@@ -140,36 +131,36 @@ async def play(gateway, zoo, seed):
     )
     result = await run_tool_loop(deps, "s", "Go.", options)
     while result.status == "awaiting_approval":
-        consenting = ToolLoopOptions(
+        approving = ToolLoopOptions(
             dialect=DIALECTS[several],
             max_tool_rounds=1,
             max_tokens=MOST_TOKENS,
             approve=lambda call: True,
         )
-        result = await run_tool_loop(deps, "s", None, consenting, resume=True)
+        result = await run_tool_loop(deps, "s", None, approving, resume=True)
     assert result.status in get_args(LoopStatus)
     assert (await engine.history("s")).check_history() == []
-    assert zoo.wrong == []
+    assert tools.wrong == []
     assert asyncio.all_tasks() == {asyncio.current_task()}
-    return result.status, keyboard, sum(map(len, zoo.tries.values()))
+    return result.status, model, sum(map(len, tools.attempts.values()))
 
 
 async def test_each_run_of_a_random_server_ends_with_a_valid_history(base_url, say):
-    zoo, seen = Zoo(), Counter()
+    tools, seen = RandomTools(), Counter()
     async with Gateway("openai:tiny", base_url=base_url, max_retries=0) as gateway:
-        for seed in range(LOOPS):
+        for seed in range(RUNS):
             try:
                 async with asyncio.timeout(60):
-                    status, keyboard, tries = await play(gateway, zoo, seed)
+                    status, model, attempts = await run_once(gateway, tools, seed)
             except BaseException as error:
-                raise AssertionError(f"loop {seed} of {LOOPS}: {error!r:.500}") from error
+                raise AssertionError(f"run {seed} of {RUNS}: {error!r:.500}") from error
             seen.update(
                 {
                     status: 1,
-                    "requests": keyboard.requests,
-                    "whole": keyboard.whole,
-                    "tries of tools": tries,
+                    "requests": model.requests,
+                    "complete": model.complete,
+                    "attempts of tools": attempts,
                 }
             )
-    say(f"{LOOPS} loops: {dict(seen)}")
-    assert seen["tries of tools"] > LOOPS / 2
+    say(f"{RUNS} runs: {dict(seen)}")
+    assert seen["attempts of tools"] > RUNS / 2

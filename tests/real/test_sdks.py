@@ -135,7 +135,7 @@ def test_openai_responses_refuse_an_earlier_reply(openai, openai_client, field):
         openai_client.responses.create(model="teacher", input="And in Rome?", **{field: "resp_1"})
 
 
-def test_openai_is_told_about_a_wrong_base_url(openai, openai_client, base_url):
+def test_openai_gets_an_error_that_explains_a_wrong_base_url(openai, openai_client, base_url):
     client = openai_client.with_options(base_url=f"{base_url}/chat/completions")
     with pytest.raises(openai.NotFoundError, match="adds /chat/completions to its base URL"):
         client.chat.completions.create(model="teacher", messages=question("Hello"))

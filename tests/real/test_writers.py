@@ -1,39 +1,26 @@
 """Many processes write to one session at once: no message is lost, duplicated or interleaved."""
 
-import importlib.util
 from itertools import groupby
-from pathlib import Path
 
 import pytest
 
 from stage0_gateway import Message
 from stage1_context.journal import MessageRecord
+from tests.real.locations import store_at, writing_process
 
 pytestmark = pytest.mark.real
 WRITERS, MESSAGES = 32, 1000
-MADE_AT_ONCE = 50
-
-_spec = importlib.util.spec_from_file_location(
-    "locations", Path(__file__).with_name("locations.py")
-)
-locations = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(locations)
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def fresh(request, tmp_path):
-    with locations.fresh_locations(request.param, tmp_path) as fresh:
-        yield fresh
+REPETITIONS = 50
 
 
 async def test_each_message_of_many_concurrent_writers_is_stored_once(fresh):
     location = await fresh()
-    with locations.writing_process() as ask:
+    with writing_process() as ask:
         ended = ask(
-            "write_together", location=location, session="s", writers=WRITERS, messages=MESSAGES
+            "write_concurrently", location=location, session="s", writers=WRITERS, messages=MESSAGES
         )
     assert ended == [0] * WRITERS
-    store = locations.store_at(location)
+    store = store_at(location)
     entries = await store.read("s")
     await store.aclose()
     assert [index for index, _ in entries] == list(range(MESSAGES))
@@ -48,10 +35,10 @@ async def test_each_message_of_many_concurrent_writers_is_stored_once(fresh):
 
 
 async def test_processes_can_create_the_same_tables_concurrently(fresh):
-    with locations.writing_process() as ask:
-        for _ in range(MADE_AT_ONCE):  # a failure here occurs once in twenty times
+    with writing_process() as ask:
+        for _ in range(REPETITIONS):  # a failure here occurs once in twenty times
             ended = ask(
-                "write_together", location=await fresh(), session="s", writers=3, messages=3
+                "write_concurrently", location=await fresh(), session="s", writers=3, messages=3
             )
             assert ended == [0, 0, 0]
 

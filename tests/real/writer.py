@@ -1,6 +1,6 @@
 """The processes that write during a test: one that is killed, or many at once.
 
-    python tests/real/writer.py
+    python -m tests.real.writer
 
 Started once, so that everything is imported. Each line of the input is a job, each line of the
 output its answer; both are JSON. A job forks its own processes. A process reports on a pipe before
@@ -68,7 +68,6 @@ class ReportingStore:
 
 
 # ---- what is written
-# ---------------------------------------------------------------------------------------
 
 
 async def write_forever(location, session, seed, pipe):
@@ -113,7 +112,6 @@ def text(chance):
 
 
 # ---- processes
-# ---------------------------------------------------------------------------------------------
 
 
 def forked(work: Callable[[], Awaitable]) -> int:
@@ -171,7 +169,7 @@ def read_reports(pipe, delay, after) -> Iterator[bytes]:
                 until, waiting = time.monotonic() + delay, False
 
 
-def write_together(location, session, writers, messages):
+def write_concurrently(location, session, writers, messages):
     """Let many processes write to one session from the same moment on; return their exit codes."""
     reading, writing = os.pipe()
     shares = [len(range(each, messages, writers)) for each in range(writers)]
@@ -201,7 +199,7 @@ async def write_share(location, session, number, messages, begin, held):
             left -= several
 
 
-JOBS = {each.__name__: each for each in (write_until_killed, write_together)}
+JOBS = {each.__name__: each for each in (write_until_killed, write_concurrently)}
 
 
 def main():

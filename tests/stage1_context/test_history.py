@@ -4,6 +4,7 @@ import pytest
 
 from stage0_gateway import JsonPart, Message, ThinkingPart, ToolCall
 from stage1_context import MessageHistory
+from tests.stage1_context.sessions import calls
 from tests.tables import for_each
 
 SYSTEM = Message.system("Be brief.")
@@ -67,14 +68,14 @@ def test_a_lone_surrogate_can_be_saved_to_a_file():
     )
 
 
-@pytest.mark.parametrize("value", [math.nan, object(), {(1, 2): 3}])
+@for_each("value", [math.nan, object(), {(1, 2): 3}])
 def test_a_message_that_is_not_json_raises_a_value_error(value):
     with pytest.raises(ValueError, match=r"JSON|keys must be"):
         MessageHistory([Message.user((JsonPart(value),))]).to_json()
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
+@for_each(
+    "text, why",
     [
         ("{}", "a JSON list of messages, not dict"),
         ("no", "Expecting value"),
@@ -89,14 +90,10 @@ def test_an_invalid_history_raises_a_value_error(text, why):
         MessageHistory.from_json(text)
 
 
-@pytest.mark.parametrize("text", ["[1]", "[null]", '[{"role": "assistant", "tool_calls": [1]}]'])
+@for_each("text", ["[1]", "[null]", '[{"role": "assistant", "tool_calls": [1]}]'])
 def test_a_list_with_other_values_than_messages_raises_a_value_error(text):
     with pytest.raises(ValueError, match=r"message|call"):
         MessageHistory.from_json(text)
-
-
-def calling(*ids):
-    return Message.assistant("", [ToolCall(id, "f") for id in ids])
 
 
 @for_each(
@@ -104,22 +101,22 @@ def calling(*ids):
     [
         ([], []),
         (ALL, []),
-        ([calling("a"), RESULT_A, calling("b"), RESULT_B], []),
-        ([calling("a", "b"), RESULT_B, RESULT_A], []),
+        ([calls("a"), RESULT_A, calls("b"), RESULT_B], []),
+        ([calls("a", "b"), RESULT_B, RESULT_A], []),
         ([RESULT_A], ["result without a call before it: a"]),
         (
-            [RESULT_A, calling("a")],
+            [RESULT_A, calls("a")],
             ["result without a call before it: a", "call without a result: a"],
         ),
-        ([RESULT_A, calling("a"), RESULT_A], ["result without a call before it: a"]),
-        ([calling("a", "b"), RESULT_B], ["call without a result: a"]),
-        ([calling("a"), RESULT_A, RESULT_A], ["2 results for one call: a"]),
+        ([RESULT_A, calls("a"), RESULT_A], ["result without a call before it: a"]),
+        ([calls("a", "b"), RESULT_B], ["call without a result: a"]),
+        ([calls("a"), RESULT_A, RESULT_A], ["2 results for one call: a"]),
         (
-            [calling("a"), RESULT_A, calling("a"), RESULT_A],
+            [calls("a"), RESULT_A, calls("a"), RESULT_A],
             ["duplicate call id: a", "2 results for one call: a"],
         ),
         (
-            [calling("a", "a", "c"), RESULT_A, RESULT_B],
+            [calls("a", "a", "c"), RESULT_A, RESULT_B],
             [
                 "result without a call before it: b",
                 "duplicate call id: a",
@@ -132,24 +129,24 @@ def test_check_history_names_every_call_that_does_not_have_exactly_one_result(me
     assert MessageHistory(messages).check_history() == problems
 
 
-@pytest.mark.parametrize(
-    ("between", "role"),
+@for_each(
+    "between, role",
     [
         (Message.user("by the way"), "user"),
         (SYSTEM, "system"),
-        (calling("b"), "assistant"),
+        (calls("b"), "assistant"),
         (REPLY, "assistant"),
     ],
 )
 def test_a_message_between_a_call_and_its_result_is_a_problem(between, role):
-    messages = [calling("a"), between, RESULT_A, *([RESULT_B] if between.tool_calls else [])]
+    messages = [calls("a"), between, RESULT_A, *([RESULT_B] if between.tool_calls else [])]
     assert MessageHistory(messages).check_history() == [
         f"{role} message between a call and its result: a"
     ]
 
 
 def test_a_call_id_on_a_message_that_is_not_a_result_is_ignored():
-    history = MessageHistory([calling("a"), Message("user", "here", tool_call_id="a")])
+    history = MessageHistory([calls("a"), Message("user", "here", tool_call_id="a")])
     assert history.check_history() == [
         "user message between a call and its result: a",
         "call without a result: a",

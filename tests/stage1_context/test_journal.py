@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from llm_stages.testing.stores import nested
 from stage0_gateway import (
     DocumentPart,
     ImagePart,
@@ -30,6 +31,7 @@ from stage1_context.journal import (
     record_from_json,
     record_to_json,
 )
+from tests.stage1_context.sessions import json_values
 from tests.tables import for_each
 
 PARTS = (
@@ -73,18 +75,6 @@ RECORDS = {
     "variable deleted": VariableDeletedRecord("var_7"),
     "large number": VariableRecord(10**4000),
 }
-
-json_values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(st.characters()),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
-    ),
-    max_leaves=8,
-)
 
 
 @for_each("record", RECORDS.values())
@@ -191,7 +181,7 @@ def test_an_invalid_record_raises_an_error_with_the_reason(data, reason):
         record_from_json(json.dumps(data))
 
 
-@pytest.mark.parametrize("text", ["", "{", "no", '{"kind": "variable", "value": ' + "[" * 200_000])
+@for_each("text", ["", "{", "no", '{"kind": "variable", "value": ' + "[" * 200_000])
 def test_invalid_json_raises_a_value_error(text):
     with pytest.raises(ValueError, match="A journal record must be JSON text: "):
         record_from_json(text)
@@ -199,9 +189,7 @@ def test_invalid_json_raises_a_value_error(text):
 
 CIRCLE: list = []
 CIRCLE.append(CIRCLE)
-DEEP: list = []
-for _ in range(200_000):
-    DEEP = [DEEP]
+DEEP = nested(200_000)
 
 
 @for_each(
@@ -235,7 +223,7 @@ def test_a_circular_mapping_in_a_message_raises_a_value_error():
         record_to_json(MessageRecord(Message.user((JsonPart(circle),))))
 
 
-@pytest.mark.parametrize("call", [ToolCall("", "f"), ToolCall("a", "")])
+@for_each("call", [ToolCall("", "f"), ToolCall("a", "")])
 def test_a_call_without_an_id_or_a_name_is_stored_unchanged(call):
     record = MessageRecord(Message.assistant("", [call]))
     assert record_from_json(record_to_json(record)) == record

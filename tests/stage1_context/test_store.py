@@ -7,10 +7,17 @@ import pytest
 
 from llm_stages.testing import StoreContract
 from llm_stages.testing.stores import INVALID_IDS, ONE, TWO
-from stage1_context.errors import SessionConflict, SessionExists, SessionNotFound, StoreFailed
-from stage1_context.store import MemoryStore, run_shielded
-from stage1_context.stores.postgres import PostgresStore
-from stage1_context.stores.sqlite import SqliteStore
+from stage1_context import (
+    MemoryStore,
+    PostgresStore,
+    SessionConflict,
+    SessionExists,
+    SessionNotFound,
+    SqliteStore,
+    StoreFailed,
+)
+from stage1_context.store import run_shielded
+from tests.tables import for_each
 
 
 class TestMemoryStore(StoreContract):
@@ -34,7 +41,6 @@ class TestPostgresStore(StoreContract):
 
 
 # ---- errors
-# ------------------------------------------------------------------------------------------------
 
 
 async def test_an_id_that_one_kind_of_store_cannot_hold_is_rejected_by_all_stores(store):
@@ -59,21 +65,19 @@ async def test_an_existing_session_id_raises_an_error_with_the_fix(store):
         await store.create("s", TWO)
 
 
-@pytest.mark.parametrize(
-    ("ids", "named"),
-    [([], "none yet"), (["b", "a"], "'b', 'a'"), (list("gfedcba"), "'e', 'd', 'c', 'b', 'a'")],
-    ids=["none", "some", "many"],
-)
-async def test_an_unknown_session_raises_an_error_that_lists_the_most_recent_sessions(
-    store, ids, named
-):
-    for id in ids:
-        await store.create(id)
-    text = f"Unknown session 'x'. Sessions: {named}. Create one with create_session()."
-    for ask in (store.read("x"), store.append("x", ONE), store.info("x"), store.delete("x")):
-        with pytest.raises(SessionNotFound) as caught:
-            await ask
-        assert str(caught.value) == text
+async def test_an_unknown_session_raises_an_error_that_lists_the_most_recent_sessions(store):
+    for created, names in (
+        ("", "none yet"),
+        ("ba", "'b', 'a'"),
+        ("fedc", "'a', 'f', 'e', 'd', 'c'"),
+    ):
+        for id in created:
+            await store.create(id)
+        text = f"Unknown session 'x'. Sessions: {names}. Create one with create_session()."
+        for use in (store.read("x"), store.append("x", ONE), store.info("x"), store.delete("x")):
+            with pytest.raises(SessionNotFound) as caught:
+                await use
+            assert str(caught.value) == text
 
 
 async def test_an_append_to_another_length_than_expected_raises_an_error_with_both_lengths(store):
@@ -91,14 +95,13 @@ async def test_every_use_of_a_closed_store_raises_an_error_with_the_fix(store):
         await store.read("s")
 
 
-@pytest.mark.parametrize("error", [SessionNotFound("x", ["a", "b"]), SessionExists("s")])
+@for_each("error", [SessionNotFound("x", ["a", "b"]), SessionExists("s")])
 def test_an_error_about_a_session_keeps_its_text_and_its_id_when_it_is_pickled(error):
     copy = pickle.loads(pickle.dumps(error))
     assert (str(copy), copy.session_id) == (str(error), error.session_id)
 
 
 # ---- stores that are not closed
-# ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -117,7 +120,6 @@ def test_a_store_that_is_not_closed_causes_no_warnings(open_store, collect):
 
 
 # ---- memory store only
-# -----------------------------------------------------------------------------
 
 
 async def test_a_memory_store_copies_its_initial_records():
@@ -128,7 +130,6 @@ async def test_a_memory_store_copies_its_initial_records():
 
 
 # ---- writes that cancellation does not interrupt
-# ------------------------------------------------------------
 
 
 async def written(steps, go):
@@ -165,7 +166,7 @@ async def test_an_error_of_a_shielded_write_is_raised():
         await run_shielded(failing)
 
 
-@pytest.mark.parametrize("times", [1, 3])
+@for_each("times", [1, 3])
 async def test_a_shielded_write_whose_own_task_is_cancelled_runs_again(times):
     steps, go = [], asyncio.Event()
     before = asyncio.all_tasks()

@@ -1,7 +1,6 @@
 from types import MappingProxyType
 
-import pytest
-
+from llm_stages.testing.stores import nested
 from stage0_gateway import (
     DocumentPart,
     ImagePart,
@@ -14,12 +13,8 @@ from stage0_gateway import (
 )
 from stage1_context.counting.heuristic import ApproximateCounter
 from stage1_context.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD, message_tokens
+from tests.stage1_context.sessions import CharacterCounter
 from tests.tables import for_each
-
-
-class Letters:
-    def count(self, text):
-        return len(text)
 
 
 @for_each(
@@ -42,35 +37,25 @@ class Letters:
     ],
 )
 def test_message_tokens_counts_everything_that_is_sent_and_the_overhead(message, tokens):
-    assert message_tokens(Letters(), message) == MESSAGE_OVERHEAD + tokens
+    assert message_tokens(CharacterCounter(), message) == MESSAGE_OVERHEAD + tokens
 
 
-def circle():
-    value = []
-    value.append(value)
-    return value
+CIRCLE: list = []
+CIRCLE.append(CIRCLE)
 
 
-def deep():
-    value = []
-    for _ in range(100_000):
-        value = [value]
-    return value
-
-
-@pytest.mark.parametrize(
+@for_each(
     "value",
     [
         {1, 2},
         b"bytes",
         {(1, 2): 3},
-        circle(),
-        deep(),
+        CIRCLE,
+        nested(100_000),
         MappingProxyType({"a": 1}),
         float("nan"),
         "\ud800",
     ],
-    ids=["set", "bytes", "tuple as key", "circle", "deep", "view", "nan", "surrogate"],
 )
 def test_a_value_that_is_not_json_is_counted(value):
     assert message_tokens(ApproximateCounter(), Message.user((JsonPart(value),))) > MESSAGE_OVERHEAD

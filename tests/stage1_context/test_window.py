@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stage0_gateway import Message, ToolCall
+from stage0_gateway import Message
 from stage1_context import (
     Counted,
     DropOldest,
@@ -17,38 +17,20 @@ from stage1_context import (
     WindowTooSmall,
 )
 from stage1_context.window import exchange_start
+from tests.stage1_context.sessions import SYSTEM, CharacterCounter, RecordingList, calls, result
 from tests.tables import for_each
 
 
-class Priced:
-    """The text is the number of its tokens."""
-
-    def count(self, text):
-        return int(text or 0)
-
-
-class Letters:
-    """Each letter is a token."""
-
-    def count(self, text):
-        return len(text)
-
-
-def calling(*ids, content=""):
-    return Message.assistant(content, [ToolCall(id, "f") for id in ids])
-
-
-def an_exchange(kind, size):
-    """A message, or calls and their results; call ids repeat, as with some servers."""
+def exchange_of(kind, size):
+    """Return a message, or calls and their results. The call ids repeat, as with some servers."""
+    if kind != "calls":
+        return [Message(kind, "hello")]
     ids = [f"call_{number}" for number in range(size)]
-    results = [Message.tool("1", id) for id in reversed(ids)]
-    match kind:
-        case "calls":
-            return [calling(*ids), *results]
-    return [Message(kind, "hello")]
+    return [calls(*ids), *map(result, reversed(ids))]
 
 
 def counted(messages, tokens):
+    """Return messages with these numbers of tokens."""
     return [
         Counted(message, each, index)
         for index, (message, each) in enumerate(zip(messages, tokens, strict=True))
@@ -57,10 +39,10 @@ def counted(messages, tokens):
 
 @st.composite
 def conversations(draw):
-    """The exchanges of a conversation, counted; a message may take no tokens at all."""
+    """Return the exchanges of a conversation. A message may have no tokens at all."""
     kinds = st.sampled_from(["user", "assistant", "calls"])
     drawn = draw(st.lists(st.tuples(kinds, st.integers(1, 3)), max_size=8))
-    conversation = [an_exchange(kind, size) for kind, size in drawn]
+    conversation = [exchange_of(kind, size) for kind, size in drawn]
     return [counted(each, [draw(st.integers(0, 60)) for _ in each]) for each in conversation]
 
 
@@ -68,7 +50,7 @@ systems = st.lists(st.integers(0, 60), max_size=3).map(
     lambda tokens: counted([Message.system(f"rule {each}") for each in tokens], tokens)
 )
 ratios = st.sampled_from([0.4, 0.5, 0.97, 1.0, 1.03, 1.3, 2.5])
-rooms = st.builds(TokenBudget, st.integers(0, 80), st.integers(0, 80), ratios)
+budgets = st.builds(TokenBudget, st.integers(0, 80), st.integers(0, 80), ratios)
 windows = st.builds(
     lambda kind, tokens, messages: kind(max_tokens=tokens, max_messages=messages),
     st.sampled_from([DropOldest, KeepSystemAndRecent]),
@@ -78,22 +60,22 @@ windows = st.builds(
 
 
 def fits(window, system, kept, budget):
-    """Whether a request fits into a window, as the server counts it."""
+    """Return whether a request fits into a window, as the server counts it."""
     counted_by_server = (
         sum(each.tokens for each in [*system, *kept]) + budget.extra_tokens
     ) * Fraction(budget.ratio)
-    light = (
+    has_tokens = (
         window.max_tokens is None
         or counted_by_server + budget.reserve_tokens <= window.max_tokens + 1e-9
     )
     counted_messages = (
         len(kept) if isinstance(window, KeepSystemAndRecent) else len(kept) + len(system)
     )
-    return light and (window.max_messages is None or counted_messages <= window.max_messages)
+    return has_tokens and (window.max_messages is None or counted_messages <= window.max_messages)
 
 
 def naive(window, system, conversation, budget):
-    """The longest sequence of newest exchanges that fits; None if none fits."""
+    """Return the longest sequence of newest exchanges that fits; None if none fits."""
     for begin in range(max(1, len(conversation))):
         kept = [each for exchange in conversation[begin:] for each in exchange]
         if fits(window, system, kept, budget):
@@ -101,7 +83,7 @@ def naive(window, system, conversation, budget):
     return None
 
 
-@given(windows, systems, conversations(), rooms)
+@given(windows, systems, conversations(), budgets)
 def test_a_window_selects_the_same_messages_as_a_naive_search(window, system, conversation, budget):
     rest = [each for exchange in conversation for each in exchange]
     expected = naive(window, system, conversation, budget)
@@ -112,7 +94,7 @@ def test_a_window_selects_the_same_messages_as_a_naive_search(window, system, co
         assert window.select(system, rest, budget) == expected
 
 
-@given(windows, systems, conversations(), rooms)
+@given(windows, systems, conversations(), budgets)
 def test_a_selection_fits_and_consists_of_the_system_messages_and_the_newest_whole_exchanges(
     window, system, conversation, budget
 ):
@@ -132,7 +114,7 @@ def test_a_selection_fits_and_consists_of_the_system_messages_and_the_newest_who
         assert each.message.role != "tool" or each.message.tool_call_id in called
 
 
-@given(windows, systems, conversations(), conversations(), rooms)
+@given(windows, systems, conversations(), conversations(), budgets)
 def test_older_messages_do_not_change_the_selection_of_a_full_window(
     window, system, older, conversation, budget
 ):
@@ -153,11 +135,11 @@ def test_older_messages_do_not_change_the_selection_of_a_full_window(
 
 @given(windows, st.lists(st.tuples(st.booleans(), st.integers(0, 60)), max_size=12))
 async def test_system_messages_are_kept_at_any_position(window, drawn):
-    messages = [Message("system" if is_system else "user", str(size)) for is_system, size in drawn]
-    system = [Counted(each, 4 + int(each.text)) for each in messages if each.role == "system"]
-    rest = [[Counted(each, 4 + int(each.text))] for each in messages if each.role == "user"]
+    messages = [Message("system" if is_system else "user", "x" * size) for is_system, size in drawn]
+    system = [Counted(each, 4 + len(each.text)) for each in messages if each.role == "system"]
+    rest = [[Counted(each, 4 + len(each.text))] for each in messages if each.role == "user"]
     expected = naive(window, system, rest, TokenBudget())
-    transcript = Transcript.of(messages, window, Priced())
+    transcript = Transcript.of(messages, window, CharacterCounter())
     if expected is None:
         with pytest.raises(WindowTooSmall):
             await transcript.for_request()
@@ -199,41 +181,40 @@ def test_the_budget_subtracts_the_reserve_and_the_extra_tokens_and_scales_by_the
 
 
 # ---- calls and their results
-# ---------------------------------------------------------------------------------
 
-SYSTEM = Message.system("be brief")
 QUESTION = Message.user("what is in the box?")
-CALL = calling("a", "b")
-RESULTS = [Message.tool("opened", "a"), Message.tool("a cat", "b")]
-TALK = [QUESTION, CALL, *RESULTS]
+CALL = calls("a", "b")
+RESULTS = [result("a"), result("b")]
+CONVERSATION = [QUESTION, CALL, *RESULTS]
 
 
 def of_ten(*messages):
+    """Return messages of ten tokens each."""
     return counted(messages, [10] * len(messages))
 
 
 @for_each(
     "window, budget, kept",
     [
-        (KeepSystemAndRecent(), TokenBudget(10**9), TALK),
-        (KeepSystemAndRecent(max_tokens=50), TokenBudget(), TALK),
-        (KeepSystemAndRecent(max_tokens=50), TokenBudget(1), TALK[1:]),
-        (KeepSystemAndRecent(max_tokens=50), TokenBudget(0, 1), TALK[1:]),
-        (KeepSystemAndRecent(max_tokens=50), TokenBudget(0, 0, 1.01), TALK[1:]),
-        (KeepSystemAndRecent(max_tokens=25), TokenBudget(0, 0, 0.5), TALK),
-        (KeepSystemAndRecent(max_tokens=49), TokenBudget(), TALK[1:]),
-        (KeepSystemAndRecent(max_tokens=40), TokenBudget(), TALK[1:]),
-        (KeepSystemAndRecent(max_messages=4), TokenBudget(), TALK),
-        (KeepSystemAndRecent(max_messages=3), TokenBudget(), TALK[1:]),
-        (DropOldest(max_messages=5), TokenBudget(), TALK),
-        (DropOldest(max_messages=4), TokenBudget(), TALK[1:]),
-        (DropOldest(max_tokens=50, max_messages=4), TokenBudget(), TALK[1:]),
-        (DropOldest(max_tokens=49, max_messages=5), TokenBudget(), TALK[1:]),
-        (KeepEverything(), TokenBudget(10**9), TALK),
+        (KeepSystemAndRecent(), TokenBudget(10**9), CONVERSATION),
+        (KeepSystemAndRecent(max_tokens=50), TokenBudget(), CONVERSATION),
+        (KeepSystemAndRecent(max_tokens=50), TokenBudget(1), CONVERSATION[1:]),
+        (KeepSystemAndRecent(max_tokens=50), TokenBudget(0, 1), CONVERSATION[1:]),
+        (KeepSystemAndRecent(max_tokens=50), TokenBudget(0, 0, 1.01), CONVERSATION[1:]),
+        (KeepSystemAndRecent(max_tokens=25), TokenBudget(0, 0, 0.5), CONVERSATION),
+        (KeepSystemAndRecent(max_tokens=49), TokenBudget(), CONVERSATION[1:]),
+        (KeepSystemAndRecent(max_tokens=40), TokenBudget(), CONVERSATION[1:]),
+        (KeepSystemAndRecent(max_messages=4), TokenBudget(), CONVERSATION),
+        (KeepSystemAndRecent(max_messages=3), TokenBudget(), CONVERSATION[1:]),
+        (DropOldest(max_messages=5), TokenBudget(), CONVERSATION),
+        (DropOldest(max_messages=4), TokenBudget(), CONVERSATION[1:]),
+        (DropOldest(max_tokens=50, max_messages=4), TokenBudget(), CONVERSATION[1:]),
+        (DropOldest(max_tokens=49, max_messages=5), TokenBudget(), CONVERSATION[1:]),
+        (KeepEverything(), TokenBudget(10**9), CONVERSATION),
     ],
 )
 def test_a_tool_result_is_never_separated_from_its_call(window, budget, kept):
-    chosen = window.select(of_ten(SYSTEM), of_ten(*TALK), budget)
+    chosen = window.select(of_ten(SYSTEM), of_ten(*CONVERSATION), budget)
     assert [each.message for each in chosen] == [SYSTEM, *kept]
 
 
@@ -254,10 +235,10 @@ def test_a_tool_result_is_never_separated_from_its_call(window, budget, kept):
 )
 def test_a_newest_exchange_that_does_not_fit_is_an_error(window, budget):
     with pytest.raises(WindowTooSmall):
-        window.select(of_ten(SYSTEM), of_ten(*TALK), budget)
+        window.select(of_ten(SYSTEM), of_ten(*CONVERSATION), budget)
 
 
-@pytest.mark.parametrize("kind", [DropOldest, KeepSystemAndRecent])
+@for_each("kind", [DropOldest, KeepSystemAndRecent])
 def test_a_summary_is_never_dropped_and_uses_tokens_like_a_system_message(kind):
     system, rest = of_ten(SYSTEM, Message.user("[Summary …]")), of_ten(QUESTION, QUESTION)
     assert kind(max_tokens=40).select(system, rest, TokenBudget()) == [*system, *rest]
@@ -273,17 +254,6 @@ def test_system_messages_count_towards_max_messages_of_drop_oldest_only():
     ]
 
 
-@pytest.mark.parametrize("window", [DropOldest(max_tokens=20, max_messages=2), KeepEverything()])
-def test_a_request_may_consist_of_system_messages_only(window):
-    assert window.select(of_ten(SYSTEM, SYSTEM), [], TokenBudget()) == of_ten(SYSTEM, SYSTEM)
-    assert window.select([], [], TokenBudget()) == []
-
-
-def test_an_older_exchange_is_not_selected_after_one_that_was_too_large():
-    rest = counted([Message.user(each) for each in ("small", "large", "newest")], [1, 100, 1])
-    assert KeepSystemAndRecent(max_tokens=50).select([], rest, TokenBudget()) == rest[2:]
-
-
 @given(conversations())
 def test_exchange_start_finds_the_exchanges_without_gaps(conversation):
     rest = [each for exchange in conversation for each in exchange]
@@ -295,35 +265,17 @@ def test_exchange_start_finds_the_exchanges_without_gaps(conversation):
     assert end == 0
 
 
-class Watched(list):
-    """Records which of its items were read."""
-
-    def __init__(self, items):
-        super().__init__(items)
-        self.read_indices = set()
-
-    def __getitem__(self, index):
-        self.read_indices.update(
-            range(*index.indices(len(self))) if isinstance(index, slice) else [index]
-        )
-        return super().__getitem__(index)
-
-    def __reversed__(self):
-        return (self[index] for index in range(len(self) - 1, -1, -1))
-
-
 def test_messages_older_than_the_first_that_does_not_fit_are_not_read():
-    rest = Watched(of_ten(*[QUESTION] * 1000))
+    rest = RecordingList(of_ten(*[QUESTION] * 1000))
     DropOldest(max_tokens=50).select([], rest, TokenBudget())
-    assert rest.read_indices == set(range(994, 1000))
+    assert set(rest.indices) == set(range(994, 1000))
 
 
 # ---- errors
-# --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("window", "system", "rest", "budget", "text"),
+@for_each(
+    "window, system, rest, budget, text",
     [
         (
             KeepSystemAndRecent(max_tokens=25),
@@ -376,13 +328,6 @@ def test_messages_older_than_the_first_that_does_not_fit_are_not_read():
             "Increase the limit, shorten the messages, or store long results as variables.",
         ),
     ],
-    ids=[
-        "tokens",
-        "a call with its results",
-        "messages",
-        "system messages",
-        "too many system messages",
-    ],
 )
 def test_the_error_of_a_small_window_states_what_does_not_fit_and_how_to_fix_it(
     window, system, rest, budget, text
@@ -392,9 +337,9 @@ def test_the_error_of_a_small_window_states_what_does_not_fit_and_how_to_fix_it(
     assert str(caught.value) == text
 
 
-@pytest.mark.parametrize("kind", [DropOldest, KeepSystemAndRecent])
-@pytest.mark.parametrize(
-    ("settings", "why"),
+@for_each("kind", [DropOldest, KeepSystemAndRecent])
+@for_each(
+    "settings, why",
     [
         (
             {"max_tokens": -1},

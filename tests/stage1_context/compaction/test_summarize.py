@@ -15,47 +15,31 @@ from stage0_gateway import (
 )
 from stage1_context import ContextError
 from stage1_context.compaction.summarize import summarize, truncate_text
+from tests.stage1_context.sessions import CharacterCounter, Summarizer, lines_of
+from tests.tables import for_each
 
-
-class Letters:
-    def count(self, text):
-        return len(text)
-
-
-class Model:
-    """Replies with the number of the request, and records the requests."""
-
-    def __init__(self, reply=None, finish_reason="stop"):
-        self.reply = reply
-        self.finish_reason = finish_reason
-        self.requests = []
-
-    async def __call__(self, messages):
-        self.requests.append([(each.role, each.text) for each in messages])
-        text = f"summary {len(self.requests)}" if self.reply is None else self.reply
-        return ChatResponse(Message.assistant(text), self.finish_reason)
-
-    def lines(self, number=0):
-        """The text before the JSON lines of a request, and the parsed lines."""
-        before, _, record = self.requests[number][1][1].partition("The messages:\n")
-        return before, [json.loads(line) for line in record.split("\n")]
+REPLIES = [f"summary {number}" for number in range(1, 5)]
 
 
 async def summarized(*messages, model, so_far="", most=10_000):
-    return await summarize(model, so_far, messages, Letters(), most)
+    return await summarize(model, so_far, messages, CharacterCounter(), most)
+
+
+def record_of(request):
+    """Return the JSON lines of a request as one text."""
+    return request[1].text.partition("The messages:\n")[2]
 
 
 async def test_a_model_gets_instructions_as_a_system_message_and_the_messages_as_lines():
-    model = Model()
-    assert await summarized(Message.user("hi"), model=model) == "summary 1"
-    (system, task), (user, record) = model.requests[0]
-    assert (system, user) == ("system", "user")
-    assert task.startswith("Summarize the old part of a conversation")
-    assert record == 'The messages:\n{"role": "user", "content": "hi"}'
+    model = Summarizer("They met.")
+    assert await summarized(Message.user("hi"), model=model) == "They met."
+    task, record = model.requests[0]
+    assert (task.role, task.text[:40]) == ("system", "Summarize the old part of a conversation")
+    assert record == Message.user('The messages:\n{"role": "user", "content": "hi"}')
 
 
 async def test_messages_are_json_lines_with_calls_and_without_thinking_and_images():
-    model = Model()
+    model = Summarizer(*REPLIES)
     parts = (
         TextPart("see"),
         ImagePart(data="x" * 100_000),
@@ -66,7 +50,7 @@ async def test_messages_are_json_lines_with_calls_and_without_thinking_and_image
     reply = Message.assistant("I look", [call], raw_text="raw")
     await summarized(Message.user(parts), reply, Message.tool("done", "a"), model=model)
     asked = {"id": "a", "name": "f", "arguments": '{"x": 1}'}
-    assert model.lines() == (
+    assert lines_of(model.requests[0]) == (
         "",
         [
             {"role": "user", "content": 'see\n[image]\n{"a": [1]}'},
@@ -86,28 +70,28 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("hostile", HOSTILE)
+@for_each("hostile", HOSTILE)
 async def test_a_hostile_message_cannot_break_out_of_its_line(hostile):
-    model = Model()
+    model = Summarizer(*REPLIES)
     call = Message.assistant(hostile, [ToolCall(hostile, hostile, hostile)])
     await summarized(Message.user(hostile), call, Message.tool(hostile, hostile), model=model)
-    record = model.requests[0][1][1].partition("The messages:\n")[2]
+    record = record_of(model.requests[0])
     assert len(record.splitlines()) == len(record.split("\n")) == 3
     assert [json.loads(line)["content"] for line in record.splitlines()] == [hostile] * 3
 
 
 @given(st.lists(st.text(), min_size=1, max_size=5))
 async def test_any_text_is_restored_from_its_line(texts):
-    model = Model()
+    model = Summarizer(*REPLIES)
     await summarized(*map(Message.user, texts), model=model)
-    assert [line["content"] for line in model.lines()[1]] == texts
+    assert [line["content"] for line in lines_of(model.requests[0])[1]] == texts
 
 
 async def test_long_input_is_summarized_in_pieces_that_each_contain_the_summary_so_far():
-    model = Model()
+    model = Summarizer(*REPLIES)
     messages = [Message.user(f"{number:02}".ljust(600, "x")) for number in range(10)]
     last = await summarized(*messages, model=model, so_far="They met.", most=2000)
-    pieces = [model.lines(number) for number in range(len(model.requests))]
+    pieces = [lines_of(request) for request in model.requests]
     assert [int(each["content"][:2]) for _, piece in pieces for each in piece] == list(range(10))
     # A line has 636 characters and a line end.
     assert [len(piece) for _, piece in pieces] == [3, 3, 3, 1]
@@ -118,42 +102,41 @@ async def test_long_input_is_summarized_in_pieces_that_each_contain_the_summary_
     assert last == "summary 4"
 
 
-@pytest.mark.parametrize(("so_far", "lines"), [(0, 9), (2500, 6), (9000, 4)])
+@for_each("so_far, lines", [(0, 9), (2500, 6), (9000, 4)])
 async def test_instructions_and_the_summary_so_far_reduce_a_piece_to_no_less_than_half(
     so_far, lines
 ):
-    model = Model()
+    model = Summarizer(*REPLIES)
     messages = [Message.user("x" * 200)] * 20
     await summarized(*messages, model=model, so_far="s" * so_far, most=2200)
-    assert len(model.lines()[1]) == lines
+    assert len(lines_of(model.requests[0])[1]) == lines
     if so_far < 9000:
-        assert sum(len(text) for _, text in model.requests[0]) <= 2 * 2200
+        assert sum(len(each.text) for each in model.requests[0]) <= 2 * 2200
 
 
-@pytest.mark.parametrize(
+@for_each(
     "long",
     [
         Message.tool("begin" + "x" * 5000 + "end", "a"),
         Message.tool("begin" + '"\n\\' * 2000 + "end", "a"),
         Message.tool((TextPart("begin" + "x" * 5000 + "end"),), "a"),
     ],
-    ids=["plain", "characters that JSON escapes", "parts"],
 )
 async def test_a_message_that_is_longer_than_a_piece_is_cut_in_the_middle(long):
-    model = Model()
+    model = Summarizer(*REPLIES)
     await summarized(
         Message.assistant("begin", [ToolCall("a", "f", "x" * 5000)]), long, model=model, most=500
     )
     for request in model.requests:
-        assert len(request[1][1].partition("The messages:\n")[2]) <= 500
-    cut = model.lines(-1)[1][-1]["content"]
+        assert len(record_of(request)) <= 500
+    cut = lines_of(model.requests[-1])[1][-1]["content"]
     assert cut.startswith("begin")
     assert cut.endswith("end")
     assert "characters were cut here" in cut
 
 
-@pytest.mark.parametrize(
-    ("text", "length", "cut"),
+@for_each(
+    "text, length, cut",
     [
         ("abcdef", 6, "abcdef"),
         ("", 0, ""),
@@ -181,15 +164,16 @@ def test_the_beginning_and_the_end_of_a_truncated_text_remain(text, length):
     assert cut == text[:head] + note + text[len(text) - (length - head) :]
 
 
-@pytest.mark.parametrize(
-    ("model", "reason"),
+@for_each(
+    "text, finish_reason, problem",
     [
-        (Model(""), "was empty"),
-        (Model(" \n"), "was empty"),
-        (Model("They", "length"), "ended with 'length'"),
-        (Model("", "refusal"), "ended with 'refusal'"),
+        ("", "stop", "was empty"),
+        (" \n", "stop", "was empty"),
+        ("They", "length", "ended with 'length'"),
+        ("", "refusal", "ended with 'refusal'"),
     ],
 )
-async def test_an_empty_or_unfinished_summary_raises_an_error(model, reason):
-    with pytest.raises(ContextError, match=f"The model's summary {reason}"):
+async def test_an_empty_or_unfinished_summary_raises_an_error(text, finish_reason, problem):
+    model = Summarizer(ChatResponse(Message.assistant(text), finish_reason))
+    with pytest.raises(ContextError, match=f"The model's summary {problem}"):
         await summarized(Message.user("hi"), model=model)

@@ -2,12 +2,8 @@ import pytest
 
 from stage0_gateway import Message, Usage
 from stage1_context import Calibration, ContextEngine, KeepSystemAndRecent, Transcript
+from tests.stage1_context.sessions import CharacterCounter, engine_with
 from tests.tables import for_each
-
-
-class Letters:
-    def count(self, text):
-        return len(text)
 
 
 def test_the_ratio_is_one_before_the_first_report():
@@ -30,8 +26,8 @@ def test_later_reports_change_the_ratio_smoothly():
     assert calibration.ratio == pytest.approx(2.0 * 1.03, rel=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("estimated", "usage"),
+@for_each(
+    "estimated, usage",
     [
         (1000, None),
         (1000, Usage()),
@@ -50,7 +46,7 @@ def test_a_report_that_cannot_be_compared_is_ignored(estimated, usage):
     assert calibration.ratio == 1.0
 
 
-@pytest.mark.parametrize("ratio", [0.4, 2.5])
+@for_each("ratio", [0.4, 2.5])
 def test_the_largest_and_smallest_plausible_ratios_are_accepted(ratio):
     calibration = Calibration()
     calibration.learn(3000, Usage(input_tokens=int(3000 * ratio), cached_input_tokens=0))
@@ -71,8 +67,8 @@ def test_a_long_request_outweighs_an_earlier_short_one():
 
 
 async def test_a_high_ratio_does_not_make_a_request_impossible():
-    engine = ContextEngine(window=KeepSystemAndRecent(max_tokens=100), token_counter=Letters())
-    await engine.create_session("s", system_prompt="x" * 40)
+    window = KeepSystemAndRecent(max_tokens=100)
+    engine = await engine_with(Message.system("x" * 40), window=window)
     for text in ("hi", "y" * 40):
         await engine.add_message("s", Message.user(text))
         sent = await engine.messages_for_request("s")
@@ -81,6 +77,7 @@ async def test_a_high_ratio_does_not_make_a_request_impossible():
 
 
 def server_count(messages, extra, ratio):
+    """Return the tokens of a request that a server counts."""
     return round(ratio * (sum(4 + len(each.text) for each in messages) + len(extra)))
 
 
@@ -90,7 +87,7 @@ async def test_with_a_constant_ratio_no_request_after_the_first_report_exceeds_t
     ratio, reserve
 ):
     window = 1000
-    transcript = Transcript.of([], KeepSystemAndRecent(max_tokens=window), Letters())
+    transcript = Transcript.of([], KeepSystemAndRecent(max_tokens=window), CharacterCounter())
     largest = 0
     for number in range(200):
         await transcript.append(Message.user(f"{number} " + "x" * (number * 7 % 60)))
@@ -103,7 +100,9 @@ async def test_with_a_constant_ratio_no_request_after_the_first_report_exceeds_t
 
 
 async def test_the_ratio_is_shared_by_all_sessions_of_an_engine():
-    engine = ContextEngine(window=KeepSystemAndRecent(max_tokens=40), token_counter=Letters())
+    engine = ContextEngine(
+        window=KeepSystemAndRecent(max_tokens=40), token_counter=CharacterCounter()
+    )
     for session_id in ("one", "other"):
         await engine.create_session(session_id)
         for text in ("first", "second"):
@@ -114,22 +113,12 @@ async def test_the_ratio_is_shared_by_all_sessions_of_an_engine():
 
 
 async def test_a_report_applies_to_the_last_request():
-    calibration = Calibration()
-    window = KeepSystemAndRecent(max_tokens=10_000)
-    transcript = Transcript(
-        (await engine_with([Message.user("x" * 96)])).store, "s", window, Letters(), calibration
-    )
+    calibration, window = Calibration(), KeepSystemAndRecent(max_tokens=10_000)
+    store = (await engine_with(Message.user("x" * 96))).store
+    transcript = Transcript(store, "s", window, CharacterCounter(), calibration)
     transcript.report_usage(Usage(input_tokens=100))
     assert calibration.ratio == 1.0
     await transcript.for_request(extra_text="x" * 100)
     await transcript.select(extra_text="x" * 1000)
     transcript.report_usage(Usage(input_tokens=300))
     assert calibration.ratio == pytest.approx(1.5 * 1.03)
-
-
-async def engine_with(messages):
-    engine = ContextEngine()
-    await engine.create_session("s")
-    for each in messages:
-        await engine.add_message("s", each)
-    return engine

@@ -2,7 +2,6 @@ import base64
 import json
 import os
 import random
-import runpy
 import statistics
 import urllib.parse
 import uuid
@@ -13,10 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stage1_context import ApproximateCounter, ContextError, TiktokenCounter
+from tests.stage1_context.counting.samples import CHINESE, JAPANESE
 from tests.tables import for_each
-
-_SAMPLES = runpy.run_path(str(Path(__file__).with_name("samples.py")))
-CHINESE, JAPANESE = _SAMPLES["CHINESE"], _SAMPLES["JAPANESE"]
 
 COUNTER = ApproximateCounter()
 HERE = Path(__file__)
@@ -127,9 +124,7 @@ def test_chinese_text_has_about_one_token_per_character(text):
     assert 0.88 * len(text) <= COUNTER.count(text) <= 2.4 * len(text) + 1
 
 
-@pytest.mark.parametrize(
-    "text", ["\n \t" * 1000, " " * 10_000, "\t" * 10_000], ids=["mixed", "spaces", "tabs"]
-)
+@for_each("text", ["\n \t" * 1000, " " * 10_000, "\t" * 10_000])
 def test_long_whitespace_has_a_minimum_count(text):
     # No token of OpenAI's encodings is longer than 128 characters.
     assert COUNTER.count(text) >= len(text) // 128
@@ -288,7 +283,7 @@ def encodings():
         )
 
 
-@pytest.mark.parametrize("kind", REAL)
+@for_each("kind", REAL)
 def test_counts_of_real_texts_are_at_most_5_percent_low_and_on_average_60_percent_high(
     encodings, kind
 ):

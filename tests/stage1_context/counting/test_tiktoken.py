@@ -1,26 +1,23 @@
 import hashlib
 import os
 import random
-import runpy
 from pathlib import Path
 
 import pytest
 
-from stage1_context.counting.tiktoken import TiktokenCounter
-from stage1_context.errors import ContextError
-
-_SAMPLES = runpy.run_path(str(Path(__file__).with_name("samples.py")))
-CHINESE, JAPANESE = _SAMPLES["CHINESE"], _SAMPLES["JAPANESE"]
+from stage1_context import ContextError, TiktokenCounter
+from tests.stage1_context.counting.samples import CHINESE, JAPANESE
+from tests.tables import for_each
 
 O200K = "fb374d419588a4632f3f557e76b4b70aebbca790"
 
 
-@pytest.mark.parametrize("model", ["gpt-4o", "openai:gpt-4o", "o200k_base"])
-@pytest.mark.parametrize("folder", ["", "empty", "missing/folder"])
+@for_each("model", ["gpt-4o", "openai:gpt-4o", "o200k_base"])
+@for_each("folder", ["", "empty", "missing/folder"])
 def test_a_missing_encoding_file_raises_an_error_and_is_not_downloaded(
     monkeypatch, tmp_path, model, folder
 ):
-    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty").mkdir(exist_ok=True)
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / folder) if folder else "")
     with pytest.raises(
         ContextError,
@@ -58,7 +55,7 @@ def test_the_name_of_the_cache_file_is_the_one_that_tiktoken_uses():
     assert hashlib.sha1(address.encode()).hexdigest() == O200K
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def bytewise():
     """A test encoding: every byte is a token, `ab` is one token, and one token is special."""
     import tiktoken
@@ -72,27 +69,22 @@ def bytewise():
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "tokens"),
+@for_each(
+    "text, tokens",
     [("", 0), ("abc", 2), ("<|end|>", 7), ("\0", 1), ("中", 3), ("\ud800", 3), ("a\udc00b", 5)],
-    ids=["empty", "merged", "special", "nul", "chinese", "lone surrogate", "within"],
 )
 def test_an_encoding_object_can_be_used_directly(bytewise, text, tokens):
     counter = TiktokenCounter(bytewise)
     assert counter.count(text) == tokens
 
 
-@pytest.mark.parametrize("unit", ["ab", "ab, ", "ab\n"], ids=["no break", "signs", "lines"])
+@for_each("unit", ["ab", "ab, ", "ab\n"])
 def test_long_texts_are_counted_in_blocks_with_the_same_total(bytewise, unit):
     text = unit * 100_000
     assert TiktokenCounter(bytewise).count(text) == 100_000 * (len(unit) - 1)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [" " * 1_000_000, "\t" * 1_000_000 + "x", "中" * 333_333],
-    ids=["spaces", "tabs", "letters"],
-)
+@for_each("text", [" " * 1_000_000, "\t" * 1_000_000 + "x", "中" * 333_333])
 def test_a_very_long_run_of_one_character_neither_fails_nor_hangs(bytewise, text):
     assert TiktokenCounter(bytewise).count(text) == len(text.encode())
 
@@ -119,7 +111,7 @@ def test_counting_in_blocks_does_not_change_the_count_of_ordinary_texts(real):
     assert real.count(text) == len(real._encoding.encode_ordinary(text))
 
 
-@pytest.mark.parametrize("unit", ["a", " ", "中", "="])
+@for_each("unit", ["a", " ", "中", "="])
 def test_counting_a_long_run_in_blocks_differs_by_at_most_two_tokens_per_block(real, unit):
     whole = len(real._encoding.encode_ordinary(unit * 50_000))
     assert abs(real.count(unit * 50_000) - whole) <= 2 * 50

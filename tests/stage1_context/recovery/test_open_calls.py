@@ -11,6 +11,8 @@ from stage1_context import (
     Transcript,
 )
 from stage1_context.recovery.open_calls import open_calls
+from tests.stage1_context.sessions import HELLO, HI, MORE, result
+from tests.tables import for_each
 
 A, B, C = ToolCall("a", "f"), ToolCall("b", "g"), ToolCall("c", "h")
 CALLING = Message.assistant("", [A, B, C])
@@ -20,8 +22,8 @@ def pending(call):
     return ApprovalPendingRecord(call.id, call.name, call.arguments)
 
 
-@pytest.mark.parametrize(
-    ("records", "started", "waits"),
+@for_each(
+    "records, started, waits",
     [
         ([], "", ""),
         ([CallStartedRecord("b", "g")], "b", ""),
@@ -30,34 +32,32 @@ def pending(call):
         ([CallStartedRecord("a", "f"), CallFinishedRecord("a", "completed")], "", ""),
         ([CallStartedRecord("z", "f"), pending(ToolCall("y", "f"))], "", ""),
     ],
-    ids=["no record", "started", "waiting", "approved and started", "answered", "earlier calls"],
 )
 def test_open_calls_finds_calls_without_a_result_and_their_state(records, started, waits):
-    found = open_calls([CALLING, Message.tool("ok", "a")], records)
+    found = open_calls([CALLING, result("a")], records)
     assert found == OpenCalls(CALLING, (B, C), frozenset(started), frozenset(waits))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "messages",
     [
         [],
-        [Message.user("hi")],
-        [Message.user("hi"), Message.assistant("hello")],
-        [CALLING, *(Message.tool("ok", each.id) for each in (A, B, C)), Message.user("more")],
+        [HI],
+        [HI, HELLO],
+        [CALLING, *(result(each.id) for each in (A, B, C)), MORE],
     ],
-    ids=["empty", "a question", "a reply", "answered earlier"],
 )
 async def test_a_conversation_without_open_calls_returns_none(messages):
     assert await Transcript.of(messages).open_calls() is None
 
 
 async def test_a_transcript_finds_its_open_calls_and_their_records():
-    transcript = Transcript.of([Message.user("hi"), CALLING])
+    transcript = Transcript.of([HI, CALLING])
     await transcript.append(CallStartedRecord("a", "f"), pending(C))
     assert await transcript.open_calls() == OpenCalls(
         CALLING, (A, B, C), frozenset("a"), frozenset("c")
     )
-    await transcript.append(Message.tool("ok", "a"))
+    await transcript.append(result("a"))
     assert await transcript.open_calls() == OpenCalls(CALLING, (B, C), frozenset(), frozenset("c"))
 
 
@@ -68,9 +68,9 @@ async def test_closed_calls_are_not_open():
 
 
 async def test_call_records_are_not_messages():
-    transcript = Transcript.of([Message.user("hi")])
+    transcript = Transcript.of([HI])
     assert await transcript.append(CallStartedRecord("a", "f")) == 2
-    assert await transcript.for_request() == [Message.user("hi")]
+    assert await transcript.for_request() == [HI]
     assert (await transcript.history()).check_history() == []
 
 

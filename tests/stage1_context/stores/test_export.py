@@ -7,7 +7,6 @@ from stage1_context import (
     ApprovalPendingRecord,
     CallFinishedRecord,
     CallStartedRecord,
-    ContextEngine,
     MemoryStore,
     MessageRecord,
     RepairRecord,
@@ -20,6 +19,7 @@ from stage1_context import (
 )
 from stage1_context.journal import KINDS
 from stage1_context.stores.export import export_session, import_session
+from tests.stage1_context.sessions import HELLO, HI, MORE, SYSTEM, engine_with, store_of
 from tests.tables import for_each
 
 SEPARATORS = "one\u2028two\u2029three\x85four\x0bfive\x0csix\r\nseven\rAcht\n"
@@ -57,7 +57,7 @@ def test_the_records_above_include_every_kind():
 
 
 async def test_an_imported_session_has_the_same_records(tmp_path):
-    one, other = MemoryStore({"s": RECORDS}), SqliteStore(tmp_path / "s.db")
+    one, other = store_of(*RECORDS), SqliteStore(tmp_path / "s.db")
     text = await export_session(one, "s")
     assert await import_session(other, text) == "s"
     assert await other.read("s") == list(enumerate(RECORDS))
@@ -68,7 +68,7 @@ async def test_an_imported_session_has_the_same_records(tmp_path):
 
 
 async def test_an_export_has_a_header_line_and_one_line_of_json_for_each_record():
-    text = await export_session(MemoryStore({"s": RECORDS}), "s")
+    text = await export_session(store_of(*RECORDS), "s")
     header, *lines = text.removesuffix("\n").split("\n")
     assert json.loads(header) == {
         "format": "llm-stages session",
@@ -81,7 +81,7 @@ async def test_an_export_has_a_header_line_and_one_line_of_json_for_each_record(
 
 
 async def test_an_export_can_be_stored_in_a_file_with_unix_or_windows_line_endings(tmp_path):
-    store = MemoryStore({"s": RECORDS})
+    store = store_of(*RECORDS)
     for newline in ("\n", "\r\n"):
         (tmp_path / "s.jsonl").write_text(
             await export_session(store, "s"), "utf-8", newline=newline
@@ -98,10 +98,7 @@ async def test_an_empty_session_with_an_unusual_id_can_be_exported():
 
 
 async def test_an_imported_copy_sends_the_same_messages_to_a_model():
-    engine = ContextEngine()
-    await engine.create_session("s", system_prompt="be brief")
-    for each in ("hi", "hello", "more"):
-        await engine.add_message("s", Message.user(each))
+    engine = await engine_with(SYSTEM, HI, HELLO, MORE)
     id = await engine.variables.put("s", [1])
     await engine.transcript("s").set_summary("they met", until=3)
     await engine.import_session(await engine.export_session("s"), "copy")
@@ -126,7 +123,7 @@ async def test_importing_under_an_existing_id_is_rejected_and_does_not_change_th
 
 
 GOOD = '{"format": "llm-stages session", "version": 1, "session_id": "s", "records": 3}'
-HI = '{"kind": "message", "role": "user", "content": "hi"}'
+USER_LINE = '{"kind": "message", "role": "user", "content": "hi"}'
 
 
 @for_each(
@@ -136,7 +133,7 @@ HI = '{"kind": "message", "role": "user", "content": "hi"}'
         "hello",
         "[]",
         "{}",
-        HI,
+        USER_LINE,
         '{"format": "something else", "version": 1, "session_id": "s"}',
         '{"format": "llm-stages session", "version": 2, "session_id": "s"}',
         '{"format": "llm-stages session", "version": 1}',
@@ -152,7 +149,7 @@ async def test_a_text_that_is_not_an_export_raises_an_error_that_quotes_its_firs
     with pytest.raises(
         ValueError, match="This is not an exported session of version 1: its first line is"
     ) as caught:
-        await import_session(store, f"{first}\n{HI}\n", session_id)
+        await import_session(store, f"{first}\n{USER_LINE}\n", session_id)
     assert len(str(caught.value)) < 200
     assert await store.sessions() == []
 
@@ -160,7 +157,7 @@ async def test_a_text_that_is_not_an_export_raises_an_error_that_quotes_its_firs
 @for_each(
     "damaged",
     [
-        HI[:-5],
+        USER_LINE[:-5],
         "hello",
         "[]",
         "5",
@@ -180,12 +177,12 @@ async def test_a_text_that_is_not_an_export_raises_an_error_that_quotes_its_firs
 async def test_a_damaged_export_is_rejected_as_a_whole(damaged):
     store = MemoryStore()
     with pytest.raises(ValueError, match=r"record|role|content"):
-        await import_session(store, f"{GOOD}\n{HI}\n\n{damaged}\n{HI}\n")
+        await import_session(store, f"{GOOD}\n{USER_LINE}\n\n{damaged}\n{USER_LINE}\n")
     assert await store.sessions() == []
 
 
 async def test_an_export_with_missing_records_is_rejected():
-    store = MemoryStore({"s": RECORDS})
+    store = store_of(*RECORDS)
     text = await export_session(store, "s")
     cut = text.removesuffix("\n").rpartition("\n")[0]
     with pytest.raises(

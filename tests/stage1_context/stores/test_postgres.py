@@ -11,13 +11,11 @@ from urllib.parse import quote
 
 import pytest
 
-from stage0_gateway import Message
-from stage1_context import ContextError, MessageRecord, PostgresStore, StoreFailed, VariableRecord
+from stage1_context import ContextError, PostgresStore, StoreFailed, VariableRecord
+from tests.stage1_context.sessions import ONE, POSTGRES_TABLES, THREE, TWO, failure_of, tables_of
 from tests.tables import for_each
 
-ONE, TWO, THREE = (MessageRecord(Message.user(text)) for text in ("one", "two", "three"))
 PASSWORD = "pa:ss/wo?rd#@%"
-TABLES = ["llm_stages_record", "llm_stages_session", "llm_stages_version"]
 
 real = pytest.mark.real
 needs_asyncpg = pytest.mark.skipif(
@@ -25,24 +23,19 @@ needs_asyncpg = pytest.mark.skipif(
 )
 
 
-@pytest.fixture
-async def store(dsn):
-    opened = PostgresStore(dsn)
-    yield opened
-    await opened.aclose()
-
-
 @real
-async def test_a_record_is_stored_as_text_that_the_server_never_interprets(store, server, tables):
+async def test_a_record_is_stored_as_text_that_the_server_never_interprets(
+    postgres_store, connection
+):
     record = VariableRecord(
         {"b": 1.0, "a": [1e2, "\0", "'; DROP TABLE llm_stages_record; --", "$1"]}
     )
-    await store.create("'; DROP TABLE llm_stages_session; --", record)
-    assert await server.fetchval("SELECT body FROM llm_stages_record") == (
+    await postgres_store.create("'; DROP TABLE llm_stages_session; --", record)
+    assert await connection.fetchval("SELECT body FROM llm_stages_record") == (
         r'{"kind": "variable", "value": {"b": 1.0, "a": [100.0, "\u0000", '
         r""""'; DROP TABLE llm_stages_record; --", "$1"]}}"""
     )
-    assert await tables() == TABLES
+    assert await tables_of(connection) == POSTGRES_TABLES
 
 
 async def appending(store, times):
@@ -63,12 +56,12 @@ async def test_writers_succeed_at_every_isolation_level_of_the_database(dsn, iso
 
 
 @real
-async def test_a_store_opens_at_most_the_given_number_of_connections(dsn, server):
+async def test_a_store_opens_at_most_the_given_number_of_connections(dsn, connection):
     store = PostgresStore(f"{dsn}&application_name=counted", connections=3)
     await store.create("s")
     await appending(store, 50)
     count = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'counted'"
-    assert 1 <= await server.fetchval(count) <= 3
+    assert 1 <= await connection.fetchval(count) <= 3
     assert (await store.info("s")).records == 100
     await store.aclose()
 
@@ -90,33 +83,35 @@ async def test_prepared_statements_are_unnamed_if_prepared_is_false(postgres, ds
 
 
 @real
-async def test_a_terminated_connection_is_replaced(store, server):
-    await store.create("s", ONE)
+async def test_a_terminated_connection_is_replaced(postgres_store, connection):
+    await postgres_store.create("s", ONE)
     others = (
         "FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
     )
-    assert await server.fetch(f"SELECT pg_terminate_backend(pid, 5000) {others}")
+    assert await connection.fetch(f"SELECT pg_terminate_backend(pid, 5000) {others}")
     # The store may learn of the termination before or after the next statement.
-    (length,) = await asyncio.gather(store.append("s", TWO), return_exceptions=True)
+    (length,) = await asyncio.gather(postgres_store.append("s", TWO), return_exceptions=True)
     if isinstance(length, StoreFailed):
-        length = await store.append("s", TWO)
+        length = await postgres_store.append("s", TWO)
     assert length == 2
-    assert await store.read("s") == [(0, ONE), (1, TWO)]
+    assert await postgres_store.read("s") == [(0, ONE), (1, TWO)]
 
 
 @real
-async def test_two_event_loops_can_use_a_store_at_the_same_time(store):
-    await store.create("s")
-    await asyncio.gather(asyncio.to_thread(asyncio.run, appending(store, 20)), appending(store, 20))
-    assert await store.read("s") == [(index, (ONE, TWO)[index % 2]) for index in range(80)]
+async def test_two_event_loops_can_use_a_store_at_the_same_time(postgres_store):
+    await postgres_store.create("s")
+    await asyncio.gather(
+        asyncio.to_thread(asyncio.run, appending(postgres_store, 20)), appending(postgres_store, 20)
+    )
+    assert await postgres_store.read("s") == [(index, (ONE, TWO)[index % 2]) for index in range(80)]
 
 
 @real
-async def test_a_writer_that_waits_too_long_for_a_lock_fails_and_writes_nothing(dsn, server):
+async def test_a_writer_that_waits_too_long_for_a_lock_fails_and_writes_nothing(dsn, connection):
     store = PostgresStore(dsn, timeout=0.5)
     await store.create("s", ONE)
-    async with server.transaction():
-        await server.execute("SELECT FROM llm_stages_session FOR UPDATE")
+    async with connection.transaction():
+        await connection.execute("SELECT FROM llm_stages_session FOR UPDATE")
         with pytest.raises(StoreFailed, match=r"no reply within 0\.5 seconds"):
             await store.append("s", TWO)
         assert await store.read("s") == [(0, ONE)]
@@ -126,19 +121,21 @@ async def test_a_writer_that_waits_too_long_for_a_lock_fails_and_writes_nothing(
 
 
 @real
-async def test_a_writer_that_is_cancelled_while_it_waits_for_a_lock_writes_nothing(store, server):
-    await store.create("s", ONE)
+async def test_a_writer_that_is_cancelled_while_it_waits_for_a_lock_writes_nothing(
+    postgres_store, connection
+):
+    await postgres_store.create("s", ONE)
     waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-    async with server.transaction():
-        await server.execute("SELECT FROM llm_stages_session FOR UPDATE")
-        writing = asyncio.create_task(store.append("s", TWO))
-        while not await server.fetchval(waits):
-            await server.execute("SELECT pg_stat_clear_snapshot()")
+    async with connection.transaction():
+        await connection.execute("SELECT FROM llm_stages_session FOR UPDATE")
+        writing = asyncio.create_task(postgres_store.append("s", TWO))
+        while not await connection.fetchval(waits):
+            await connection.execute("SELECT pg_stat_clear_snapshot()")
         writing.cancel()
         with pytest.raises(asyncio.CancelledError):
             await writing
-    assert await store.append("s", THREE) == 2
-    assert await store.read("s") == [(0, ONE), (1, THREE)]
+    assert await postgres_store.append("s", THREE) == 2
+    assert await postgres_store.read("s") == [(0, ONE), (1, THREE)]
 
 
 @real
@@ -179,7 +176,7 @@ SHOWN = {
 
 
 @needs_asyncpg
-@pytest.mark.parametrize(("dsn", "shown"), SHOWN.items(), ids=SHOWN.values())
+@for_each("dsn, shown", SHOWN.items())
 def test_the_repr_of_a_store_shows_its_address_without_the_password(dsn, shown):
     assert repr(PostgresStore(dsn)) == f"PostgresStore({shown!r})"
 
@@ -217,15 +214,12 @@ def test_a_store_with_zero_connections_is_rejected():
 
 
 @needs_asyncpg
-@pytest.mark.parametrize(
-    ("query", "exception"),
-    [
-        ("?sslmode=secret", "ClientConfigurationError"),
-        ("?secret", "ValueError"),
-    ],
+@for_each(
+    "query, exception",
+    [("?sslmode=secret", "ClientConfigurationError"), ("?secret", "ValueError")],
 )
-async def test_the_message_of_the_library_about_a_dsn_is_not_repeated(query, exception, failure):
-    error = await failure(PostgresStore(f"postgresql://me:secret@127.0.0.1/app{query}"))
+async def test_the_message_of_the_library_about_a_dsn_is_not_repeated(query, exception):
+    error = await failure_of(PostgresStore(f"postgresql://me:secret@127.0.0.1/app{query}"))
     assert str(error) == (
         f"The PostgreSQL database 127.0.0.1/app could not be used: asyncpg cannot read the dsn ({exception})."
     )
@@ -233,10 +227,10 @@ async def test_the_message_of_the_library_about_a_dsn_is_not_repeated(query, exc
 
 
 @needs_asyncpg
-async def test_the_error_of_an_unreachable_server_names_its_address(failure):
+async def test_the_error_of_an_unreachable_server_names_its_address():
     with socket.create_server(("127.0.0.1", 0)) as closing:
         port = closing.getsockname()[1]
-    error = await failure(PostgresStore(f"postgresql://me:secret@127.0.0.1:{port}/app"))
+    error = await failure_of(PostgresStore(f"postgresql://me:secret@127.0.0.1:{port}/app"))
     assert re.fullmatch(
         rf"The PostgreSQL database 127\.0\.0\.1:{port}/app could not be used: .*Connect call failed "
         rf".*{port}.*\. Is the server running\? After a failed write, .*",
@@ -246,18 +240,18 @@ async def test_the_error_of_an_unreachable_server_names_its_address(failure):
 
 
 @needs_asyncpg
-async def test_a_server_that_does_not_reply_raises_an_error_after_the_timeout(failure):
+async def test_a_server_that_does_not_reply_raises_an_error_after_the_timeout():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         store = PostgresStore(
             f"postgresql://me:secret@127.0.0.1:{silent.getsockname()[1]}/app", timeout=0.05
         )
-        error = await failure(store)
+        error = await failure_of(store)
     assert "could not be used: no reply within 0.05 seconds. Is the server running?" in str(error)
 
 
 @real
-async def test_a_wrong_password_raises_an_error_that_does_not_contain_it(postgres, dsn, failure):
-    error = await failure(PostgresStore(postgres.dsn(password=PASSWORD)))
+async def test_a_wrong_password_raises_an_error_that_does_not_contain_it(postgres, dsn):
+    error = await failure_of(PostgresStore(postgres.dsn(password=PASSWORD)))
     assert str(error) == (
         f"The PostgreSQL database {postgres.folder}/postgres could not be used: password authentication failed "
         'for user "stages".'
@@ -268,8 +262,8 @@ async def test_a_wrong_password_raises_an_error_that_does_not_contain_it(postgre
 
 
 @real
-async def test_the_error_of_an_unknown_database_names_it(postgres, dsn, failure):
-    error = await failure(PostgresStore(postgres.dsn("nowhere")))
+async def test_the_error_of_an_unknown_database_names_it(postgres, dsn):
+    error = await failure_of(PostgresStore(postgres.dsn("nowhere")))
     assert str(error) == (
         f'The PostgreSQL database {postgres.folder}/nowhere could not be used: database "nowhere" does not '
         "exist."
@@ -278,16 +272,16 @@ async def test_the_error_of_an_unknown_database_names_it(postgres, dsn, failure)
 
 @real
 async def test_a_user_without_the_permission_to_create_tables_gets_advice(
-    postgres, dsn, server, tables, failure
+    postgres, dsn, connection
 ):
-    schema = await server.fetchval("SELECT current_schema")
-    await server.execute(f"CREATE ROLE {schema} LOGIN PASSWORD '{PASSWORD}'")
-    await server.execute(f"GRANT USAGE ON SCHEMA {schema} TO {schema}")
+    schema = await connection.fetchval("SELECT current_schema")
+    await connection.execute(f"CREATE ROLE {schema} LOGIN PASSWORD '{PASSWORD}'")
+    await connection.execute(f"GRANT USAGE ON SCHEMA {schema} TO {schema}")
     unprivileged = PostgresStore(
         f"{postgres.dsn(user=schema, password=PASSWORD)}&search_path={schema}"
     )
-    assert str(await failure(unprivileged)).endswith(
+    assert str(await failure_of(unprivileged)).endswith(
         f"could not be used: permission denied for schema {schema}. "
         "The first use creates tables: grant CREATE on the schema to the user."
     )
-    assert await tables() == []
+    assert await tables_of(connection) == []

@@ -3,54 +3,28 @@
 import asyncio
 import os
 import sqlite3
-import subprocess
-import sys
 import weakref
 from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stage0_gateway import Message
 from stage1_context import (
     CallStartedRecord,
     ContextEngine,
-    MessageRecord,
     SessionConflict,
     SessionExists,
     SessionNotFound,
     SqliteStore,
     StoreFailed,
 )
+from tests.programs import Program, run_program
+from tests.stage1_context.sessions import ONE, THREE, TWO, failure_of
+from tests.stage1_context.stores.writer import user_record
 
-ONE, TWO, THREE = (MessageRecord(Message.user(text)) for text in ("one", "two", "three"))
-
-BEGINNING = """
-import asyncio, resource, sys
-from stage0_gateway import Message
-from stage1_context.errors import StoreFailed
-from stage1_context.journal import MessageRecord
-from stage1_context.stores.sqlite import SqliteStore
-
-store = SqliteStore(sys.argv[1])
-user_record = lambda text: MessageRecord(Message.user(text))
-"""
-
-
-def program(code, *arguments, **options):
-    """Start another process with a store on the given file."""
-    command = [sys.executable, "-W", "error", "-c", BEGINNING + code, *map(str, arguments)]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
-    )
-
-
-def finished(process):
-    output, errors = process.communicate(timeout=60)
-    assert (process.returncode, errors) == (0, "")
-    return output.split()
+WRITER = Path(__file__).with_name("writer.py")
 
 
 @pytest.fixture
@@ -65,29 +39,15 @@ async def store(path):
     await opened.aclose()
 
 
-async def failure(store):
-    """Return the error message of a store that cannot be used."""
-    with pytest.raises(StoreFailed) as caught:
-        await store.create("s", ONE)
-    return str(caught.value)
-
-
 def test_the_repr_of_a_store_shows_its_file():
     assert repr(SqliteStore(Path("some") / "file.sqlite")) == "SqliteStore('some/file.sqlite')"
 
 
-async def test_the_file_is_created_at_first_use(path, store):
+async def test_the_file_is_created_at_first_use_and_read_by_the_next_store(path, store):
     assert not path.exists()
-    assert await store.sessions() == []
-    assert path.exists()
-
-
-async def test_written_records_are_read_by_the_next_store(path, store):
     await store.create("s", ONE)
     await store.aclose()
-    assert [each.name for each in path.parent.iterdir()] == [path.name], (
-        "the data is in a single file"
-    )
+    assert [*path.parent.iterdir()] == [path], "the data is in a single file"
     other = SqliteStore(str(path))
     assert await other.read("s") == [(0, ONE)]
     await other.aclose()
@@ -104,7 +64,6 @@ async def test_each_store_in_memory_is_separate_and_writes_no_file(tmp_path, mon
 
 
 # ---- damaged files
-# ---------------------------------------------------------------------------------------
 
 ADVICE = "It may be damaged: restore a backup, or recover its content with the command .recover of the sqlite3 shell."
 CHANGES = {
@@ -179,53 +138,61 @@ async def try_all(path):
         await store.aclose()
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    flips=st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 255)), min_size=1, max_size=5)
-)
-def test_any_damaged_byte_is_harmless_or_raises_store_failed(flips, sound, path):
-    damaged, written = bytearray(sound), [offset for offset, byte in enumerate(sound) if byte]
-    for number, byte in flips:
-        damaged[written[number % len(written)]] = byte
-    for end in ("", "-wal", "-shm"):
-        Path(f"{path}{end}").unlink(missing_ok=True)
-    path.write_bytes(damaged)
-    asyncio.run(try_all(path))
+@pytest.mark.parametrize("examples", [20, pytest.param(200, marks=pytest.mark.long)])
+def test_any_damaged_byte_is_harmless_or_raises_store_failed(examples, sound, path):
+    written = [offset for offset, byte in enumerate(sound) if byte]
+    changes = st.tuples(st.sampled_from(written), st.integers(0, 255))
+
+    @settings(max_examples=examples)
+    @given(st.lists(changes, min_size=1, max_size=5))
+    def check(changes):
+        damaged = bytearray(sound)
+        for offset, byte in changes:
+            damaged[offset] = byte
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{path}{suffix}").unlink(missing_ok=True)
+        path.write_bytes(damaged)
+        asyncio.run(try_all(path))
+
+    check()
 
 
 @pytest.mark.parametrize("table", [b"INDEX record_by_kind", b"TABLE session"])
 async def test_a_schema_of_invalid_utf8_raises_store_failed(table, sound, path, store):
     path.write_bytes(sound.replace(table, table[:6] + b"\xe9\xff\xfe" + table[9:]))
-    text = await failure(store)
+    text = str(await failure_of(store))
     assert text.startswith(f"The SQLite file {str(path)!r} could not be used: ")
     assert text.endswith(ADVICE)
 
 
 # ---- files that cannot be used
-# ---------------------------------------------------------------------------
 
 
 async def test_a_missing_folder_raises_an_error_and_can_be_created_later(path):
-    store = SqliteStore(path.parent / "later" / "s.sqlite")
-    assert await failure(store) == (
-        f"The SQLite file {store.path!r} cannot be created: its folder {str(path.parent / 'later')!r} is missing."
+    folder = path.parent / "later"
+    store = SqliteStore(folder / "s.sqlite")
+    with pytest.raises(StoreFailed) as caught:
+        await store.create("s", ONE)
+    assert str(caught.value) == (
+        f"The SQLite file {store.path!r} cannot be created: its folder {str(folder)!r} is missing."
     )
-    (path.parent / "later").mkdir()
+    assert not folder.exists()
+    folder.mkdir()
     await store.create("s", ONE)
     await store.aclose()
 
 
 async def test_a_folder_instead_of_a_file_raises_store_failed(tmp_path):
-    store = SqliteStore(tmp_path)
     text = f"The SQLite file {str(tmp_path)!r} could not be used: unable to open database file."
-    assert await failure(store) == text
-    await store.aclose()
+    assert str(await failure_of(SqliteStore(tmp_path))) == text
 
 
-async def test_a_file_that_is_not_a_database_raises_store_failed(path, store):
-    path.write_text("Dear diary, " * 1000)
+async def test_a_file_that_is_not_a_database_raises_store_failed_and_is_not_changed(path, store):
+    content = "Dear diary, " * 1000
+    path.write_text(content)
     text = f"The SQLite file {str(path)!r} could not be used: file is not a database. {ADVICE}"
-    assert await failure(store) == text
+    assert str(await failure_of(store)) == text
+    assert {each: each.read_text() for each in path.parent.iterdir()} == {path: content}
 
 
 @pytest.mark.skipif(
@@ -242,7 +209,6 @@ async def test_a_read_only_file_can_be_read(path, store):
 
 
 # ---- other processes
-# -------------------------------------------------------------------------------------
 
 
 async def test_a_writer_waits_for_another_one_only_until_its_timeout(path, store):
@@ -261,75 +227,44 @@ async def test_a_writer_waits_for_another_one_only_until_its_timeout(path, store
     other.close()
 
 
-async def test_concurrent_processes_lose_no_records_and_do_not_interleave_them(path, store):
+async def test_two_processes_write_whole_appends_and_a_killed_one_loses_no_acknowledged_record(
+    path, tmp_path
+):
+    store, pipe, errors = SqliteStore(path, timeout=60), tmp_path / "pipe", tmp_path / "errors"
     await store.create("s")
-    writing = """
-async def main():
-    for n in range(100):
-        await store.append("s", user_record(sys.argv[2]), user_record(str(n)))
-asyncio.run(main())
-"""
-    names = ["a", "b", "c"]
-    for each in [program(writing, path, name) for name in names]:
-        assert finished(each) == []
-    texts = [record.message.content for _, record in await store.read("s")]
+    os.mkfifo(pipe)
+    other = Program([WRITER, "append_forever", path], stdout=pipe, stderr=errors, warnings="error")
+    with pipe.open() as output:
+        lengths = [output.readline()]  # from now on, both processes write
+        for number in range(50):
+            await store.append("s", user_record("this"), user_record(str(number)))
+        lengths += [output.readline() for _ in range(10)]
+        other.kill()
+        lengths += output.readlines()
+    assert errors.read_text() == ""
+    texts = [record.message.text for _, record in await store.read("s")]
     pairs = [*zip(texts[::2], texts[1::2], strict=True)]
-    assert len(texts) == (await store.info("s")).records == 600
-    for name in names:
-        assert [number for writer, number in pairs if writer == name] == [
-            str(n) for n in range(100)
-        ]
-
-
-async def test_acknowledged_records_survive_a_killed_process(path, store):
-    writing = """
-async def main():
-    await store.create("s")
-    while True:
-        print(await store.append("s", user_record("one"), user_record("two")), flush=True)
-asyncio.run(main())
-"""
-    with program(writing, path) as writer:
-        seen = [writer.stdout.readline() for _ in range(50)]
-        writer.kill()
-        seen += writer.stdout.readlines()
-        assert writer.stderr.read() == ""
-    acknowledged = int([line for line in seen if line.endswith("\n")][-1])
-    found = await store.read("s")
-    assert found == [(index, (ONE, TWO)[index % 2]) for index in range(len(found))]
-    assert len(found) - acknowledged in (0, 2)
-    assert await store.append("s", THREE) == len(found) + 1
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="needs limits on the size of files")
-async def test_a_full_disk_raises_an_error_and_loses_no_acknowledged_record(path, store):
-    writing = """
-resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
-async def main():
-    await store.create("s")
-    try:
-        while True:
-            print(await store.append("s", user_record("one"), user_record("two" * 1000)))
-    except StoreFailed as error:
-        print(error.__cause__.sqlite_errorname)
-    print(len(await store.read("s")))
+    others = [pair for pair in pairs if pair[0] == "other"]
+    assert [pair for pair in pairs if pair[0] != "other"] == [("this", str(n)) for n in range(50)]
+    assert others == [("other", str(n)) for n in range(len(others))]
+    assert [pairs[int(length) // 2 - 1] for length in lengths] == others[: len(lengths)]
+    assert len(others) - len(lengths) in (0, 1)
+    assert await store.append("s", THREE) == len(texts) + 1
     await store.aclose()
-asyncio.run(main())
-"""
-    *acknowledged, why, readable = finished(program(writing, path))
-    assert why in ("SQLITE_FULL", "SQLITE_IOERR_WRITE")
+
+
+async def test_a_full_disk_raises_an_error_and_loses_no_acknowledged_record(path, store):
+    done = run_program([WRITER, "fill_the_disk", path], warnings="error")
+    assert (done.returncode, done.stderr) == (0, "")
+    *acknowledged, error, readable = done.stdout.split()
+    assert error in ("SQLITE_FULL", "SQLITE_IOERR_WRITE")
+    assert acknowledged == [str(length) for length in range(2, int(readable) + 1, 2)]
     assert len(acknowledged) > 10
-    assert (
-        int(acknowledged[-1])
-        == int(readable)
-        == (await store.info("s")).records
-        == len(await store.read("s"))
-    )
+    assert len(await store.read("s")) == (await store.info("s")).records == int(readable)
     assert await store.append("s", THREE) == int(readable) + 1
 
 
 # ---- closing
-# ------------------------------------------------------------------------------------------
 
 
 async def test_a_store_that_is_not_closed_is_released_from_memory(path):
@@ -343,10 +278,9 @@ async def test_a_store_that_is_not_closed_is_released_from_memory(path):
 
 
 def test_a_program_that_does_not_close_its_store_ends_without_output(path):
-    assert finished(program('asyncio.run(store.create("s", user_record("one")))', path)) == []
-    assert [each.name for each in path.parent.iterdir()] == [path.name], (
-        "the data is in a single file"
-    )
+    done = run_program([WRITER, "end_without_closing", path], warnings="error")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert [*path.parent.iterdir()] == [path], "the data is in a single file"
 
 
 async def test_a_write_before_the_store_is_closed_is_stored_and_a_later_one_raises(tmp_path):

@@ -60,20 +60,6 @@ def test_an_empty_file_gets_the_tables(path):
     assert version(path) == VERSION
 
 
-def test_a_database_in_memory_gets_the_tables(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert version(":memory:") == VERSION
-    assert [*tmp_path.iterdir()] == []
-
-
-def test_the_error_of_a_missing_folder_names_the_folder(tmp_path):
-    folder = tmp_path / "nowhere"
-    assert open_error(str(folder / "s.sqlite")) == (
-        f"The SQLite file {str(folder / 's.sqlite')!r} cannot be created: its folder {str(folder)!r} is missing."
-    )
-    assert not folder.exists()
-
-
 @pytest.mark.parametrize("other", [VERSION + 1, VERSION - 1])
 def test_a_file_of_another_version_is_rejected_and_not_changed(path, other):
     with opened(path) as database:
@@ -110,14 +96,6 @@ def test_a_file_of_another_program_is_rejected_and_not_changed(tmp_path, path, s
         "sessions.sqlite": before
     }
     assert run_sql(path, "PRAGMA journal_mode") == [[("delete",)]]
-
-
-def test_a_file_that_is_not_a_database_is_not_changed(tmp_path, path):
-    text = "Dear diary, " * 1000
-    (tmp_path / "sessions.sqlite").write_text(text)
-    with pytest.raises(sqlite3.DatabaseError, match="file is not a database"):
-        open_file(path, 0.0)
-    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"sessions.sqlite": text}
 
 
 def test_concurrent_threads_create_a_new_file_once(path):

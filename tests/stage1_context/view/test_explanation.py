@@ -1,12 +1,10 @@
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stage0_gateway import ImagePart, Message, TextPart, ToolCall
 from stage1_context import (
-    ContextEngine,
     Counted,
     DropOldest,
     Explained,
@@ -20,15 +18,8 @@ from stage1_context import (
 )
 from stage1_context.view.explanation import explain
 from stage1_context.view.selection import Selection
+from tests.stage1_context.sessions import AlternatingWindow, CharacterCounter, engine_with, user
 from tests.tables import for_each
-
-
-class Letters:
-    """Each letter is a token."""
-
-    def count(self, text):
-        return len(text)
-
 
 SYSTEM = Message.system("Be brief.")
 CONVERSATION = [
@@ -41,9 +32,9 @@ CONVERSATION = [
 
 
 def selection(window, rest, budget=None, system=(SYSTEM,)):
-    """The selection of a window from these messages of ten tokens each."""
-    fixed = [Counted(each, 10, place) for place, each in enumerate(system)]
-    others = [Counted(each, 10, place) for place, each in enumerate(rest, len(fixed))]
+    """Return the selection of a window from these messages of ten tokens each."""
+    fixed = [Counted(each, 10, index) for index, each in enumerate(system)]
+    others = [Counted(each, 10, index) for index, each in enumerate(rest, len(fixed))]
     budget = budget or TokenBudget()
     return Selection(window, fixed, others, budget, window.select(fixed, others, budget))
 
@@ -53,11 +44,8 @@ def reasons(explanation):
 
 
 async def test_an_explanation_is_printed_as_a_table():
-    engine = ContextEngine(window=DropOldest(max_tokens=100), token_counter=Letters())
-    session = await engine.create_session("s", system_prompt=SYSTEM.text)
-    for each in CONVERSATION:
-        await engine.add_message(session, each)
-    assert str(await engine.explain(session, reserve_tokens=8)) == (
+    engine = await engine_with(SYSTEM, *CONVERSATION, window=DropOldest(max_tokens=100))
+    assert str(await engine.explain("s", reserve_tokens=8)) == (
         """\
 DropOldest(max_tokens=100, max_messages=None)
 tokens: 13 system messages + 56 messages + 0 tools + 8 reply, 23 left
@@ -123,11 +111,10 @@ def test_the_scale_of_the_server_is_printed_if_it_differs_from_one():
 
 
 # ---- reasons
-# ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("window", "budget", "dropped"),
+@for_each(
+    "window, budget, dropped",
     [
         (DropOldest(60), TokenBudget(), []),
         (DropOldest(59), TokenBudget(), ["does not fit: 10 needed, 9 left"]),
@@ -167,11 +154,7 @@ def test_all_messages_of_a_dropped_exchange_have_the_same_reason():
 
 
 async def test_a_summary_and_a_pinned_question_are_marked():
-    engine = ContextEngine(window=KeepSystemAndRecent(max_messages=1))
-    session = await engine.create_session("s", system_prompt=SYSTEM.text)
-    for each in CONVERSATION[:3]:
-        await engine.add_message(session, each)
-    transcript = engine.transcript(session)
+    transcript = Transcript.of([SYSTEM, *CONVERSATION[:3]], KeepSystemAndRecent(max_messages=1))
     await transcript.set_summary("They met.", until=2)
     seen = explain(await transcript.select(pinned=CONVERSATION[0], complete=True))
     assert [(each.index, each.role, each.sent, each.why) for each in seen.messages] == [
@@ -195,29 +178,22 @@ async def test_results_of_a_repair_have_their_own_lines():
     ]
 
 
-class EveryOther:
-    """A custom window."""
-
-    def select(self, system, rest, budget, /):
-        return [*system, *rest[::2]]
-
-
-class LastOnly(DropOldest):
-    """One that drops more than ours, although it is called one of ours."""
+class NewestMessage(DropOldest):
+    """A custom window that derives from a built-in one and drops messages which fit."""
 
     def select(self, system, rest, budget, /):
         return [*system, rest[-1]]
 
 
 class FirstAndNote(DropOldest):
-    """A custom window that derives from a built-in one and ignores its rules."""
+    """A custom window that adds a message."""
 
     def select(self, system, rest, budget, /):
         return [*system, rest[0], Counted(Message.user("(and so on)"), 3)]
 
 
 def test_the_choice_of_a_custom_window_is_explained():
-    assert reasons(explain(selection(EveryOther(), CONVERSATION[:3]))) == [
+    assert reasons(explain(selection(AlternatingWindow(), CONVERSATION[:3]))) == [
         (True, "always sent"),
         (True, ""),
         (False, "not chosen by the window"),
@@ -226,7 +202,7 @@ def test_the_choice_of_a_custom_window_is_explained():
 
 
 def test_a_window_that_drops_messages_which_fit_is_explained_by_its_choice():
-    assert reasons(explain(selection(LastOnly(100), CONVERSATION[:3])))[1:] == [
+    assert reasons(explain(selection(NewestMessage(100), CONVERSATION[:3])))[1:] == [
         (False, "not chosen by the window"),
         (False, "not chosen by the window"),
         (True, ""),
@@ -249,9 +225,8 @@ def test_messages_that_a_custom_window_adds_are_shown_last():
 
 
 # ---- messages that a request leaves out for the first time
-# ----------------------------------------------------------------------------------
 
-OTHERS = [Message.user(f"message {number}") for number in range(1, 40)]
+OTHERS = [user(number) for number in range(1, 40)]
 
 
 def dropped(selection, before=(), **limit):
@@ -290,7 +265,7 @@ def test_the_first_message_of_a_conversation_without_system_messages_is_newly_dr
     assert dropped(now, before.chosen) == [(0, "too many messages: 1 more, 0 left")]
 
 
-@pytest.mark.parametrize(("length", "first"), [(15, 0), (25, 0), (26, 1), (39, 14)])
+@for_each("length, first", [(15, 0), (25, 0), (26, 1), (39, 14)])
 def test_the_newest_dropped_messages_are_the_newly_dropped_ones_of_a_first_request(length, first):
     window = DropOldest(max_messages=5)
     seen = dropped(selection(window, OTHERS[:length], system=()))
@@ -310,7 +285,7 @@ def test_a_pinned_message_is_not_newly_dropped():
 
 
 def test_a_dropped_message_may_be_equal_to_the_first_one_of_the_request():
-    now = selection(EveryOther(), [OTHERS[0]] * 2, system=())
+    now = selection(AlternatingWindow(), [OTHERS[0]] * 2, system=())
     assert dropped(now) == [(1, "not chosen by the window")]
 
 
@@ -321,32 +296,26 @@ def test_system_messages_are_not_newly_dropped():
 
 
 async def test_messages_that_a_summary_replaces_are_newly_dropped():
-    transcript = Transcript.of([SYSTEM, *OTHERS[:3]], DropOldest(max_messages=3), Letters())
+    transcript = Transcript.of(
+        [SYSTEM, *OTHERS[:3]], DropOldest(max_messages=3), CharacterCounter()
+    )
     before = await transcript.select()
     await transcript.set_summary("They met.", until=3)
     assert dropped(await transcript.select(), before.chosen) == [(2, "replaced by a summary")]
 
 
 def test_messages_that_were_dropped_earlier_are_not_counted_again():
-    class Counting(Letters):
-        seen = 0
-
-        def count(self, text):
-            self.seen += 1
-            return len(text)
-
-    counter = Counting()
+    counter = CharacterCounter()
     rest = [Counted(each, counter, index) for index, each in enumerate(OTHERS)]
     window = DropOldest(max_messages=2)
     before, now = (
         Selection(window, [], rest[:end], TokenBudget(), rest[end - 2 : end]) for end in (38, 39)
     )
     assert dropped(now, before.chosen) == [(36, "too many messages: 1 more, 0 left")]
-    assert counter.seen == 3
+    assert counter.counted.total() == 3
 
 
 # ---- preview of a message
-# -----------------------------------------------------------------------------
 
 
 @for_each(
@@ -375,7 +344,6 @@ def test_the_preview_of_a_message_is_the_beginning_of_its_text(message, preview)
 
 
 # ---- the budget
-# ---------------------------------------------------------------------------------------------
 
 sizes = st.lists(st.tuples(st.booleans(), st.integers(0, 90)), max_size=8)
 
@@ -395,8 +363,8 @@ sizes = st.lists(st.tuples(st.booleans(), st.integers(0, 90)), max_size=8)
 def test_the_budget_adds_up_and_agrees_with_the_window(kind, tokens, messages, drawn, budget):
     window = kind(tokens, messages)
     counted = [
-        Counted(Message("system" if fixed else "user", "x" * size), size + 4, place)
-        for place, (fixed, size) in enumerate(drawn)
+        Counted(Message("system" if fixed else "user", "x" * size), size + 4, index)
+        for index, (fixed, size) in enumerate(drawn)
     ]
     system = [each for each in counted if each.message.role == "system"]
     rest = [each for each in counted if each.message.role == "user"]

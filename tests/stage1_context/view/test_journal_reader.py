@@ -1,16 +1,14 @@
 import asyncio
-from collections import Counter
+from itertools import count
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stage0_gateway import Message, ToolCall
+from stage0_gateway import Message
 from stage1_context import (
     ApprovalPendingRecord,
     CallFinishedRecord,
     CallStartedRecord,
-    MemoryStore,
     MessageRecord,
     RepairRecord,
     StoreFailed,
@@ -20,49 +18,58 @@ from stage1_context import (
 from stage1_context.recovery.repair import repairs
 from stage1_context.view.journal_reader import JournalReader, is_open
 from stage1_context.view.projection import shown_exchanges
+from tests.stage1_context.sessions import (
+    CharacterCounter,
+    FailingStore,
+    RecordingStore,
+    calls,
+    records,
+    result,
+    store_of,
+    user,
+)
 from tests.tables import for_each
 
-
-class Letters:
-    """Counts letters, and records how often each text was counted."""
-
-    def __init__(self):
-        self.seen = Counter()
-
-    def count(self, text):
-        self.seen[text] += 1
-        return len(text)
+STARTED = CallStartedRecord("a", "f")
 
 
-class WatchedStore(MemoryStore):
-    """Records the indices of the records that were read."""
-
-    def __init__(self, journals):
-        super().__init__(journals)
-        self.pages_read = []
-
-    async def read(self, session_id, start=0, end=None, *, kinds=None):
-        found = await super().read(session_id, start, end, kinds=kinds)
-        self.pages_read.append([index for index, _ in found])
-        return found
+def reader_of(store, **options):
+    """Return a reader of the session "s" that has read nothing."""
+    return JournalReader(store, "s", CharacterCounter(), **options)
 
 
-def user(number):
-    return MessageRecord(Message.user(f"message {number}"))
+async def opened(store, **options):
+    """Return a reader that has read the end of the session "s"."""
+    reader = reader_of(store, **options)
+    await reader.read_new()
+    return reader
 
 
-def calls(*ids):
-    return MessageRecord(Message.assistant("", [ToolCall(id, "f") for id in ids]))
+async def read_all(reader):
+    while not reader.has_all:
+        await reader.read_back()
+    return reader
 
 
-def result(id, text="done"):
-    return MessageRecord(Message.tool(text, id))
+async def append(store, *entries):
+    """Append messages and records; return the records, and the length of the journal."""
+    new = records(entries)
+    return new, await store.append("s", *new)
 
 
-def fold(records, summaries=True):
-    """The system messages and the other messages of a complete journal (reference implementation)."""
+async def call_ids(reader):
+    """Return the ids of all calls."""
+    await reader.unused_call_ids([])
+    return reader._call_ids
+
+
+# ---- reference implementation
+
+
+def shown_messages(journal, summaries=True):
+    """Return the system messages and the other messages of a complete journal, with their indices."""
     until, inserted, hidden = 0, [], set()
-    for record in records:
+    for record in journal:
         if isinstance(record, SummaryRecord):
             until = record.until if record.text and summaries else 0
         elif isinstance(record, RepairRecord):
@@ -71,11 +78,11 @@ def fold(records, summaries=True):
                 *record.inserted
             ]
     system, exchanges = [], []
-    for index, record in enumerate(records):
+    for index, record in enumerate(journal):
         if not isinstance(record, MessageRecord):
             continue
         shown = [] if index in hidden else [record.message]
-        shown += [message for place, message in inserted if place == index]
+        shown += [message for before, message in inserted if before == index]
         if record.message.role == "system":
             system += [(index, message) for message in shown]
         elif index >= until:
@@ -93,24 +100,19 @@ def add(exchanges, index, message):
 
 
 def lacks(exchange, call_id):
-    calls = [call.id for call in exchange[0][1].tool_calls]
-    results = [message.tool_call_id for _, message in exchange[1:]]
-    return calls.count(call_id) > results.count(call_id)
-
-
-async def call_ids(reader):
-    """The ids of all calls."""
-    await reader.unused_call_ids([])
-    return reader._call_ids
+    """Return whether an exchange has a call with this id and without a result."""
+    called = [call.id for call in exchange[0][1].tool_calls]
+    answered = [message.tool_call_id for _, message in exchange[1:]]
+    return called.count(call_id) > answered.count(call_id)
 
 
 def pairs(counted):
     return [(each.index, each.message) for each in counted]
 
 
-def check(reader, records, summaries):
+def check(reader, journal, summaries=True):
     """Assert that the reader shows whole exchanges from the end of the journal."""
-    system, rest = fold(records, summaries)
+    system, rest = shown_messages(journal, summaries)
     assert pairs(reader.system) == system
     assert pairs(reader.messages) == rest[len(rest) - len(reader.messages) :]
     assert bool(reader.messages) == bool(rest)
@@ -121,102 +123,94 @@ def check(reader, records, summaries):
 
 
 # ---- pages
-# ----------------------------------------------------------------------------------------
 
 
 async def test_opening_a_long_journal_reads_only_control_records_and_the_last_page():
     control = {
-        0: MessageRecord(Message.system("be brief")),
+        0: Message.system("be brief"),
         1000: SummaryRecord("they met", 900),
         2000: SummaryRecord("they met again", 1500),
         3000: RepairRecord((), (2999,)),
-        4000: MessageRecord(Message.system("be kind")),
+        4000: Message.system("be kind"),
     }
-    store = WatchedStore({"s": [control.get(number) or user(number) for number in range(5000)]})
-    reader = JournalReader(store, "s", Letters())
-    await reader.read_new()
-    assert store.pages_read == [[0, 1000, 2000, 3000, 4000], list(range(4968, 5000))]
+    store = RecordingStore(*(control.get(number) or user(number) for number in range(5000)))
+    reader = await opened(store)
+    assert store.pages == [[0, 1000, 2000, 3000, 4000], list(range(4968, 5000))]
     assert [each.message.text for each in reader.system] == ["be brief", "be kind"]
     assert [each.index for each in reader.messages] == list(range(4968, 5000))
     assert not reader.has_all
 
 
 async def test_each_page_is_twice_as_long_up_to_a_limit_and_is_read_once():
-    store = WatchedStore({"s": map(user, range(20_000))})
-    reader = JournalReader(store, "s", Letters())
-    await reader.read_new()
-    while not reader.has_all:
-        await reader.read_back()
-    pages = [len(page) for page in store.pages_read[1:]]
-    assert pages[:9] == [32, 64, 128, 256, 512, 1024, 2048, 4096, 4096]
-    assert max(pages) == 4096
-    assert sum(pages) == len(reader.messages) == 20_000
+    store = RecordingStore(*map(user, range(13_000)))
+    reader = await read_all(await opened(store))
+    pages = [len(page) for page in store.pages[1:]]
+    assert pages == [32, 64, 128, 256, 512, 1024, 2048, 4096, 4096, 744]
+    assert sum(pages) == len(reader.messages) == 13_000
     await reader.read_back()
-    assert len(store.pages_read) == len(pages) + 1
+    assert len(store.pages) == len(pages) + 1
 
 
 async def test_messages_replaced_by_a_summary_are_not_read():
-    store = WatchedStore(
-        {"s": [*map(user, range(1000)), SummaryRecord("they met", 990), *map(user, range(5))]}
-    )
-    reader = JournalReader(store, "s", Letters())
-    await reader.read_new()
+    summary = SummaryRecord("they met", 990)
+    store = RecordingStore(*map(user, range(1000)), summary, *map(user, range(5)))
+    reader = await opened(store)
     assert reader.has_all
-    assert store.pages_read == [[1000], [*range(990, 1000), *range(1001, 1006)]]
+    assert store.pages == [[1000], [*range(990, 1000), *range(1001, 1006)]]
 
 
 async def test_read_new_reads_only_new_records():
-    store = WatchedStore({"s": map(user, range(1000))})
-    reader = JournalReader(store, "s", Letters())
+    store = RecordingStore(*map(user, range(1000)))
+    reader = await opened(store)
+    store.pages.clear()
+    await append(store, user(1000), STARTED, VariableRecord("x" * 10_000))
     await reader.read_new()
-    store.pages_read.clear()
-    await store.append("s", user(1000), CallStartedRecord("a", "f"), VariableRecord("x" * 10_000))
     await reader.read_new()
+    assert store.pages == [[1000]]
+    await append(store, RepairRecord((), (500,)))
     await reader.read_new()
-    assert store.pages_read == [[1000]]
+    store.pages.clear()
+    await reader.read_new()
+    assert store.pages == []
 
 
 async def test_appended_records_are_not_read_again_unless_another_writer_appended_before():
-    store = WatchedStore({"s": map(user, range(1000))})
-    reader = JournalReader(store, "s", Letters())
-    reader.on_append([user(0)], 1)  # the reader has not read the journal yet
+    store = RecordingStore(*map(user, range(1000)))
+    reader = reader_of(store)
+    reader.on_append(records([user(0)]), 1)  # the reader has not read the journal yet
     await reader.read_new()
-    store.pages_read.clear()
-    own = [user(1000), CallStartedRecord("a", "f"), user(1002)]
-    reader.on_append(own, await store.append("s", *own))
+    store.pages.clear()
+    reader.on_append(*await append(store, user(1000), STARTED, user(1002)))
     await reader.read_new()
-    assert store.pages_read == []
-    await store.append("s", user(1003))
-    reader.on_append([user(1004)], await store.append("s", user(1004)))
+    assert store.pages == []
+    await append(store, user(1003))
+    reader.on_append(*await append(store, user(1004)))
     await reader.read_new()
-    assert store.pages_read == [[1003, 1004]]
+    assert store.pages == [[1003, 1004]]
     assert [each.index for each in reader.messages][-5:] == [999, 1000, 1002, 1003, 1004]
 
 
-@pytest.mark.parametrize("control", [RepairRecord((), (2,)), SummaryRecord("they met", 2)])
+@for_each("control", [RepairRecord((), (2,)), SummaryRecord("they met", 2)])
 async def test_an_appended_control_record_changes_the_messages_shown(control):
-    records = [user(0), calls("a"), user(2), result("a", "long")]
-    store = MemoryStore({"s": records})
-    reader = JournalReader(store, "s", Letters())
+    journal = records([user(0), calls("a"), user(2), result("a", "long")])
+    store = store_of(*journal)
+    reader = await opened(store)
+    reader.on_append(*await append(store, control))
     await reader.read_new()
-    reader.on_append([control], await store.append("s", control))
-    await reader.read_new()
-    check(reader, [*records, control], True)
+    check(reader, [*journal, control])
 
 
-@pytest.mark.parametrize("many", [31, 32, 33, 100])
+@for_each("many", [31, 32, 33, 100])
 async def test_the_newest_message_is_read_even_if_many_other_records_follow_it(many):
-    store = MemoryStore({"s": [*map(user, range(100)), *[CallStartedRecord("a", "f")] * many]})
-    reader = JournalReader(store, "s", Letters())
-    await reader.read_new()
+    reader = await opened(store_of(*map(user, range(100)), *[STARTED] * many))
     assert reader.messages[-1].index == 99
 
 
 async def test_the_messages_never_begin_between_a_call_and_its_results():
     ids = [str(number) for number in range(200)]
-    store = MemoryStore({"s": [*map(user, range(1000)), calls(*ids), *map(result, ids), user(0)]})
-    reader = JournalReader(store, "s", Letters())
-    await reader.read_new()
+    reader = await opened(
+        store_of(*map(user, range(1000)), calls(*ids), *map(result, ids), user(0))
+    )
     # The results that were read wait for their call.
     assert [each.index for each in reader.messages] == [1201]
     await reader.read_back()
@@ -224,180 +218,165 @@ async def test_the_messages_never_begin_between_a_call_and_its_results():
     assert not reader.has_all
 
 
+@for_each("others", range(4))
+async def test_a_page_that_begins_between_a_call_and_its_result_causes_no_extra_reads(others):
+    turn = [user(0), calls("a"), result("a"), Message.assistant("done")]
+    store = RecordingStore(*turn * 1000, *[user(1)] * others)
+    reader = await opened(store)
+    await reader.read_back()
+    assert store.records_read <= 32 + 64
+    assert len(reader.messages) >= 32 + 64 - 3
+    assert reader.messages[0].message.role != "tool"
+
+
 async def test_a_late_result_is_shown_when_its_call_is_read():
-    store = MemoryStore(
-        {"s": [*map(user, range(500)), calls("a"), *map(user, range(200)), result("a")]}
+    reader = await opened(
+        store_of(*map(user, range(500)), calls("a"), *map(user, range(200)), result("a"))
     )
-    reader = JournalReader(store, "s", Letters())
-    await reader.read_new()
     assert {each.message.role for each in reader.messages} == {"user"}
     exchange = await reader.newest_exchange()
-    assert [(each.index, each.message.role) for each in exchange] == [
-        (500, "assistant"),
-        (701, "tool"),
-    ]
+    assert pairs(exchange) == [(500, calls("a")), (701, result("a"))]
     assert not reader.has_all
 
 
+@for_each(
+    "messages, exchange",
+    [
+        (
+            [user(0), calls("a", "b"), user(1), result("a"), user(2)],
+            [(1, calls("a", "b")), (3, result("a"))],
+        ),
+        ([user(0), calls("a"), user(1), user(2)], [(1, calls("a"))]),
+    ],
+)
+async def test_user_messages_after_or_between_calls_and_results_do_not_hide_open_calls(
+    messages, exchange
+):
+    reader = await opened(store_of(*messages))
+    newest = await reader.newest_exchange()
+    assert pairs(newest) == exchange
+    assert is_open(newest)
+
+
 async def test_a_removed_summary_that_separated_a_call_from_its_results_is_harmless():
-    store = MemoryStore(
-        {"s": [*map(user, range(500)), calls("a", "b"), result("a"), result("b"), user(0)]}
-    )
-    reader = JournalReader(store, "s", Letters())
-    await reader.read_new()
+    store = store_of(*map(user, range(500)), calls("a", "b"), result("a"), result("b"), user(0))
+    reader = await opened(store)
     for summary, first in (
         (SummaryRecord("they met", 502), [503]),
         (SummaryRecord(""), range(501)),
     ):
-        await store.append("s", summary)
+        await append(store, summary)
         await reader.read_new()
         assert reader.messages[0].index in first
 
 
-async def test_after_a_repair_only_new_records_are_read():
-    store = WatchedStore({"s": map(user, range(1000))})
-    reader = JournalReader(store, "s", Letters())
-    await reader.read_new()
-    await store.append("s", RepairRecord((), (500,)))
-    await reader.read_new()
-    store.pages_read.clear()
-    await reader.read_new()
-    assert store.pages_read == []
-
-
-@pytest.mark.parametrize("length", [1, 49, 50, 51, 80])
+@for_each("length", [1, 49, 50, 51, 80])
 async def test_a_session_that_was_deleted_and_recreated_is_read_again(length):
-    old = [user(0), MessageRecord(Message.system("be brief")), *map(user, range(48))]
-    store = MemoryStore({"s": [*old, SummaryRecord("they met", 3), calls("a")]})
-    readers = [
-        JournalReader(store, "s", Letters()),
-        JournalReader(store, "s", Letters(), summaries=False),
-    ]
-    for reader in readers:
-        await reader.read_new()
+    old = [user(0), Message.system("be brief"), *map(user, range(48))]
+    store = store_of(*old, SummaryRecord("they met", 3), calls("a"))
+    readers = [await opened(store), await opened(store, summaries=False)]
     await store.delete("s")
-    await store.create("s", *map(user, range(100, 100 + length)))
+    new = [user(number) for number in range(100, 100 + length)]
+    await store.create("s", *records(new))
     for reader in readers:
         await reader.read_new()
-        while not reader.has_all:
-            await reader.read_back()
-        assert [each.message for each in reader.messages] == [
-            user(100 + number).message for number in range(length)
-        ]
+        await read_all(reader)
+        assert [each.message for each in reader.messages] == new
         assert (reader.system, reader.projection.summary, await call_ids(reader)) == ([], "", set())
 
 
 async def test_an_old_message_is_found_if_all_newer_ones_are_hidden():
-    store = MemoryStore({"s": [*map(user, range(100)), RepairRecord((), tuple(range(1, 100)))]})
-    reader = JournalReader(store, "s", Letters())
-    await reader.read_new()
+    store = store_of(*map(user, range(100)), RepairRecord((), tuple(range(1, 100))))
+    reader = await opened(store)
     assert [each.index for each in reader.messages] == [0]
 
 
 async def test_a_summary_may_replace_messages_that_are_appended_later():
-    records = [user(0), SummaryRecord("all of it", 4)]
-    store = MemoryStore({"s": records})
-    readers = [
-        JournalReader(store, "s", Letters()),
-        JournalReader(store, "s", Letters(), summaries=False),
-    ]
-    for new in (user(2), user(3), user(4), SummaryRecord("", 0), user(5)):
-        for reader in readers:
+    journal = records([user(0), SummaryRecord("all of it", 4)])
+    store = store_of(*journal)
+    readers = {True: reader_of(store), False: reader_of(store, summaries=False)}
+    for entry in (user(2), user(3), user(4), SummaryRecord("", 0), user(5)):
+        for reader in readers.values():
             await reader.read_new()
-        await store.append("s", new)
-        records.append(new)
-    for reader, summaries in zip(readers, (True, False), strict=True):
+        journal += (await append(store, entry))[0]
+    for summaries, reader in readers.items():
         await reader.read_new()
         await reader.read_back()
-        check(reader, records, summaries)
+        check(reader, journal, summaries)
         assert len(reader.messages) == 5
 
 
-# ---- counting
-# --------------------------------------------------------------------------------------------
-
-
 async def test_messages_hidden_in_advance_by_a_summary_are_shown_once_after_it_is_removed():
-    records = [user(0), user(1), SummaryRecord("they met", 5)]
-    store = MemoryStore({"s": records})
-    reader = JournalReader(store, "s", Letters())
+    journal = records([user(0), user(1), SummaryRecord("they met", 5)])
+    store = store_of(*journal)
+    reader = reader_of(store)
     for new in ([user(number) for number in range(3, 8)], [SummaryRecord("")]):
         await reader.read_new()
-        check(reader, records, True)
-        await store.append("s", *new)
-        records += new
+        check(reader, journal)
+        journal += (await append(store, *new))[0]
     await reader.read_new()
-    check(reader, records, True)
+    check(reader, journal)
+
+
+# ---- counting
 
 
 async def test_each_message_is_counted_once():
-    counter = Letters()
-    store = MemoryStore({"s": [MessageRecord(Message.system("be brief")), *map(user, range(300))]})
+    counter = CharacterCounter()
+    store = store_of(Message.system("be brief"), *map(user, range(300)))
     reader = JournalReader(store, "s", counter)
     for number in range(300, 310):
         await reader.read_new()
         await reader.read_back()
-        await store.append("s", user(number))
+        await append(store, user(number))
     await reader.read_new()
-    assert (reader.has_all, counter.seen) == (True, {})  # no token count was requested
+    assert (reader.has_all, counter.counted) == (True, {})  # no token count was requested
     for _ in range(2):
         assert sum(each.tokens for each in (*reader.system, *reader.messages)) > 310
-    assert counter.seen == {"be brief": 1, **{f"message {number}": 1 for number in range(310)}}
+    assert counter.counted == {"be brief": 1, **{f"message {number}": 1 for number in range(310)}}
     assert reader.messages[-1].tokens == 4 + len("message 309")
 
 
 # ---- call ids
-# ------------------------------------------------------------------------------------
 
 
 async def test_unused_call_ids_reads_only_the_calls():
-    store = WatchedStore(
-        {"s": [calls("a"), *map(user, range(10_000)), calls("b"), result("b"), user(0)]}
-    )
-    reader = JournalReader(store, "s", Letters())
-    await reader.read_new()
-    store.pages_read.clear()
+    store = RecordingStore(calls("a"), *map(user, range(10_000)), calls("b"), result("b"), user(0))
+    reader = await opened(store)
+    store.pages.clear()
     assert await reader.unused_call_ids(["a", "b", "c"]) == ["call_3", "call_4", "c"]
-    assert [index for page in store.pages_read for index in page] == [0, 10_001]
+    assert store.pages == [[0, 10_001]]
 
 
-async def test_all_call_ids_are_found_at_any_position():
-    store = WatchedStore(
-        {"s": [calls("first"), *map(user, range(10_000)), calls("last"), result("last")]}
-    )
-    reader = JournalReader(store, "s", Letters())
-    await reader.read_new()
+async def test_call_ids_are_read_once():
+    store = RecordingStore(calls("first"), *map(user, range(100)), calls("last"), result("last"))
+    reader = await opened(store)
     assert await call_ids(reader) == {"first", "last"}
-    store.pages_read.clear()
+    store.pages.clear()
     await call_ids(reader)
-    assert store.pages_read == []
+    assert store.pages == []
 
 
 async def test_call_ids_of_a_repair_are_found():
-    repair = RepairRecord(((1, calls("a-2").message),), (1,))
-    store = MemoryStore({"s": [calls("a"), calls("a"), *map(user, range(100))]})
-    opened = JournalReader(store, "s", Letters())
-    await opened.read_new()
-    await store.append("s", repair)
-    for reader in (opened, JournalReader(store, "s", Letters())):
-        await reader.read_new()
-        assert await call_ids(reader) == {"a", "a-2"}
+    store = store_of(calls("a"), calls("a"), *map(user, range(100)))
+    reader = await opened(store)
+    await append(store, RepairRecord(((1, calls("a-2")),), (1,)))
+    await reader.read_new()
+    assert await call_ids(reader) == {"a", "a-2"}
+    assert await call_ids(await opened(store)) == {"a", "a-2"}
 
 
 async def test_call_ids_in_summarized_messages_are_found_also_after_the_summary_is_removed():
-    store = MemoryStore({"s": [calls("a"), *map(user, range(200)), SummaryRecord("x", 150)]})
-    reader = JournalReader(store, "s", Letters())
-    await reader.read_new()
-    await store.append("s", SummaryRecord("y", 190))
-    await reader.read_new()
-    await store.append("s", SummaryRecord(""))
-    await reader.read_new()
+    store = store_of(calls("a"), *map(user, range(200)), SummaryRecord("x", 150))
+    reader = await opened(store)
+    for summary in (SummaryRecord("y", 190), SummaryRecord("")):
+        await append(store, summary)
+        await reader.read_new()
     await reader.read_back()
     assert await call_ids(reader) == {"a"}
 
 
 # ---- comparison with the complete journal
-# -------------------------------------------------------------------
 
 parts = st.floats(0, 1)
 steps = st.lists(
@@ -407,7 +386,7 @@ steps = st.lists(
         st.tuples(
             st.just("call"), st.integers(1, 5), st.booleans(), st.sampled_from(["", "x" * 30])
         ),
-        st.tuples(st.just("noise"), st.integers(1, 6)),
+        st.tuples(st.just("other records"), st.integers(1, 6)),
         st.tuples(st.just("summary"), parts),
         st.just(("remove summary",)),
         st.just(("repair",)),
@@ -421,89 +400,84 @@ steps = st.lists(
 )
 
 
-def boundary(records, part):
-    """The index of a record at about this part of the journal that is not a result."""
-    index = int(len(records) * part)
-    while (
-        index < len(records)
-        and isinstance(records[index], MessageRecord)
-        and is_result(records[index])
-    ):
+def boundary(journal, part):
+    """Return the index of a record at about this part of the journal that is not a result."""
+    index = int(len(journal) * part)
+    while index < len(journal) and is_result(journal[index]):
         index += 1
     return index
 
 
 def is_result(record):
-    return record.message.role == "tool"
+    return isinstance(record, MessageRecord) and record.message.role == "tool"
 
 
-def new_records(step, records):
-    number = len(records)
+def new_entries(step, journal):
+    """Return the messages and records that a step appends."""
+    number = len(journal)
     match step:
         case ("add", many):
             return [user(number + each) for each in range(many)]
         case ("system",):
-            return [MessageRecord(Message.system(f"rule {number}"))]
-        case ("call", many, answered, text):
+            return [Message.system(f"rule {number}")]
+        case ("call", many, is_answered, text):
             ids = [f"{number}.{each}" for each in range(many)]
-            answers = ids[::-1] if answered else ids[: many // 2]
-            return [calls(*ids), *(result(id, f"{id}{text}") for id in answers)]
-        case ("noise", many):
-            noise = (
-                CallStartedRecord("a", "f"),
+            answered = ids[::-1] if is_answered else ids[: many // 2]
+            return [calls(*ids), *(result(id, f"{id}{text}") for id in answered)]
+        case ("other records", many):
+            others = (
+                STARTED,
                 VariableRecord([number]),
                 CallFinishedRecord("a", "completed"),
                 ApprovalPendingRecord("a", "f", "{}"),
             )
-            return [noise[each % 4] for each in range(many)]
+            return [others[each % 4] for each in range(many)]
         case ("summary", part):
-            return [SummaryRecord(f"summary {number}", boundary(records, part))]
+            return [SummaryRecord(f"summary {number}", boundary(journal, part))]
         case ("remove summary",):
             return [SummaryRecord("")]
         case ("repair",):
-            entries = list(enumerate(records))
-            return repairs(shown_exchanges(entries))
+            return repairs(shown_exchanges([*enumerate(journal)]))
         case ("hide", part):
-            found = [index for index, each in enumerate(records) if each.kind == "message"]
+            found = [index for index, each in enumerate(journal) if each.kind == "message"]
             return [RepairRecord((), (found[int(len(found) * part * 0.99)],))] if found else []
     return []
 
 
 @given(steps, st.booleans(), st.sets(st.integers(0, 40)))
 async def test_a_reader_always_shows_the_end_of_the_complete_journal(steps, summaries, own):
-    store, records = MemoryStore({"s": []}), []
-    reader = JournalReader(store, "s", Letters(), summaries=summaries, page=1)
+    """The steps whose numbers are in `own` are writes of the reader's own program."""
+    store, journal = store_of(), []
+    reader = reader_of(store, summaries=summaries, page=1)
     for number, step in enumerate([*steps, ("read new",)]):
-        if new := new_records(step, records):
-            records += new
-            length = await store.append("s", *new)
+        if entries := new_entries(step, journal):
+            new, length = await append(store, *entries)
+            journal += new
             if number in own:
                 reader.on_append(new, length)
         elif step[0] == "open":
-            reader = JournalReader(store, "s", Letters(), summaries=summaries, page=1)
+            reader = reader_of(store, summaries=summaries, page=1)
         elif step[0] == "read new":
             await reader.read_new()
-            check(reader, records, summaries)
+            check(reader, journal, summaries)
         elif step[0] == "read back":
             await reader.read_new()
-            there = len(reader.messages)
-            was_whole = reader.has_all
+            before, had_all = len(reader.messages), reader.has_all
             await reader.read_back()
-            check(reader, records, summaries)
-            assert was_whole or len(reader.messages) > there or reader.has_all
-    while not reader.has_all:
-        await reader.read_back()
-    check(reader, records, summaries)
+            check(reader, journal, summaries)
+            assert had_all or len(reader.messages) > before or reader.has_all
+    await read_all(reader)
+    check(reader, journal, summaries)
     assert await call_ids(reader) >= {
         call.id
-        for each in records
+        for each in journal
         if isinstance(each, MessageRecord)
         for call in each.message.tool_calls
     }
 
 
 few_ids = st.sampled_from("abc")
-mixed_records = st.lists(
+mixed_messages = st.lists(
     st.one_of(
         st.just(user(0)),
         st.lists(few_ids, min_size=1, max_size=4).map(lambda ids: calls(*ids)),
@@ -514,57 +488,31 @@ mixed_records = st.lists(
 )
 
 
-@given(mixed_records, mixed_records, st.booleans())
+@given(mixed_messages, mixed_messages, st.booleans())
 async def test_results_that_arrive_later_follow_the_newest_call_that_they_answer(old, new, own):
     """Ids are repeated, messages come between calls and results, and results have no call."""
-    store = MemoryStore({"s": old})
-    reader = JournalReader(store, "s", Letters(), page=1)
-    await reader.read_new()
-    while not reader.has_all:
-        await reader.read_back()
-    for number, record in enumerate(new, 1):
-        length = await store.append("s", record)
+    store, journal = store_of(*old), records(old)
+    reader = await read_all(await opened(store, page=1))
+    for message in new:
+        appended, length = await append(store, message)
+        journal += appended
         if own:
-            reader.on_append([record], length)
+            reader.on_append(appended, length)
         await reader.read_new()
-        check(reader, [*old, *new[:number]], True)
+        check(reader, journal)
 
 
 # ---- cancelled or failed reads
-# --------------------------------------------------------------------------------
 
-
-class FailingStore(MemoryStore):
-    """Raises an error once, at the nth operation."""
-
-    def __init__(self, journals, at, error):
-        super().__init__(journals)
-        self.left = at
-        self.error = error
-
-    def _fail_once(self):
-        self.left -= 1
-        if self.left == 0:
-            raise self.error
-
-    async def read(self, *given, **named):
-        self._fail_once()
-        return await super().read(*given, **named)
-
-    async def info(self, session_id):
-        self._fail_once()
-        return await super().info(session_id)
-
-
-ids = [f"call {number}" for number in range(9)]
+IDS = [f"call {number}" for number in range(9)]
 BEGINNING = [
-    MessageRecord(Message.system("be brief")),
+    Message.system("be brief"),
     *map(user, range(20)),
-    calls(*ids),
-    *(result(id, "long " * 10) for id in ids),
+    calls(*IDS),
+    *(result(id, "long " * 10) for id in IDS),
 ]
 LATER = [
-    [user(31), MessageRecord(Message.system("be kind"))],
+    [user(31), Message.system("be kind")],
     [RepairRecord(((25, Message.user("first")),)), user(34)],
     [RepairRecord(((30, Message.user("inserted")),), (30,))],
     [SummaryRecord("they met", 5), user(37)],
@@ -574,65 +522,26 @@ LATER = [
 
 @for_each("summaries", [True, False])
 @for_each("error", [asyncio.CancelledError(), StoreFailed("gone")])
-@for_each("at", range(1, 34))
-async def test_a_read_after_a_cancelled_or_failed_one_is_correct(at, error, summaries):
-    counter = Letters()
-    records = list(BEGINNING)
-    store = FailingStore({"s": records}, at, error)
-    reader = JournalReader(store, "s", counter, summaries=summaries, page=1)
-    failures = 0
-    for later in (*LATER, []):
-        for read in (reader.read_new, reader.read_back):
-            try:
-                await read()
-            except type(error):
-                failures += 1
-                own = [user(99), result(ids[0], "again")]
-                records += own
-                reader.on_append(own, await store.append("s", *own))
-                await reader.read_new()
-            check(reader, records, summaries)
-        await store.append("s", *later)
-        records += later
-    assert failures == (store.left <= 0)
-    while not reader.has_all:
-        await reader.read_back()
-    check(reader, records, summaries)
-    assert await call_ids(reader) == set(ids)
-
-
-async def test_the_test_above_covers_every_read():
-    store = FailingStore({"s": BEGINNING}, 10**6, StoreFailed("gone"))
-    reader = JournalReader(store, "s", Letters(), page=1)
-    for later in (*LATER, []):
-        await reader.read_new()
-        await reader.read_back()
-        await store.append("s", *later)
-    assert 10**6 - store.left <= 33
-
-
-@pytest.mark.parametrize("phase", range(4))
-async def test_a_page_that_begins_between_a_call_and_its_result_causes_no_extra_reads(phase):
-    turn = [user(0), calls("a"), result("a"), MessageRecord(Message.assistant("done"))]
-    store = WatchedStore({"s": [*turn * 1000, *[user(1)] * phase]})
-    reader = JournalReader(store, "s", Letters())
-    await reader.read_new()
-    await reader.read_back()
-    assert sum(map(len, store.pages_read)) <= 32 + 64
-    assert len(reader.messages) >= 32 + 64 - 3
-    assert reader.messages[0].message.role != "tool"
-
-
-async def test_user_messages_after_or_between_calls_and_results_do_not_hide_open_calls():
-    store = MemoryStore({"s": [user(0), calls("a", "b"), user(1), result("a"), user(2)]})
-    reader = JournalReader(store, "s", Letters())
-    await reader.read_new()
-    newest = await reader.newest_exchange()
-    assert [each.message.role for each in newest] == ["assistant", "tool"]
-    assert is_open(newest)
-    store = MemoryStore({"s": [user(0), calls("a"), user(1), user(2)]})
-    reader = JournalReader(store, "s", Letters())
-    await reader.read_new()
-    newest = await reader.newest_exchange()
-    assert [each.message.role for each in newest] == ["assistant"]
-    assert is_open(newest)
+async def test_a_read_after_a_cancelled_or_failed_one_is_correct(error, summaries):
+    for at in count(1):
+        store, failures = FailingStore(*BEGINNING, at=at, error=error), 0
+        journal, reader = records(BEGINNING), reader_of(store, summaries=summaries, page=1)
+        for later in (*LATER, []):
+            for read in (reader.read_new, reader.read_back):
+                try:
+                    await read()
+                except type(error):
+                    failures += 1
+                    own, length = await append(store, user(99), result(IDS[0], "again"))
+                    journal += own
+                    reader.on_append(own, length)
+                    await reader.read_new()
+                check(reader, journal, summaries)
+            journal += (await append(store, *later))[0]
+        assert failures == (store.left <= 0)
+        if not failures:  # each of the reads above has failed once
+            break
+        await read_all(reader)
+        check(reader, journal, summaries)
+        assert await call_ids(reader) == set(IDS)
+    assert at > 20
