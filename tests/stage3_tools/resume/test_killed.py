@@ -1,17 +1,13 @@
 """A killed process leaves calls that have not started, and a resumed run runs them.
 
-tests/real/test_kill_waves.py kills the same program at other calls.
+tests/real/test_kill_writes.py kills the same program at other calls.
 """
 
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 
 import pytest
 
-_spec = spec_from_file_location("killed_writes", Path(__file__).with_name("killed_writes.py"))
-killed_writes = module_from_spec(_spec)
-_spec.loader.exec_module(killed_writes)
+from tests.stage3_tools.resume import killed_writes
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
