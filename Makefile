@@ -21,7 +21,7 @@ demo: $(VENV)/.demo ## answer a question through all four stages, without a key 
 	@$(BIN)/python examples/basic_usage.py --model offline:teacher --trace run.jsonl
 	@$(BIN)/python -m stage3_tools inspect run.jsonl --output '$(CURDIR)/run.html'
 
-test: $(VENV)/.test ## run the tests, without a key and a network: two minutes
+test: $(VENV)/.test ## run the tests, without a key and a network: about a minute
 	@$(BIN)/python -m pytest -q -n auto
 
 test-long: $(VENV)/.test ## run the long forms of random tests, and check generated files: two minutes

@@ -18,7 +18,6 @@ from importlib import import_module
 from pathlib import Path
 from types import CodeType, FunctionType
 
-import coverage
 import pytest
 from _pytest.runner import runtestprotocol
 
@@ -56,6 +55,11 @@ class MutantSession:
     ) -> None:
         self._root, self._packages, self._mutants = root, packages, mutants
         self._on_result, self._processes = on_result, processes
+        self._subtest_failed = False
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Notice a failed subtest, for which the report of its test says nothing."""
+        self._subtest_failed = self._subtest_failed or report.failed
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Record the lines of the tests, then run each mutant."""
@@ -76,13 +80,15 @@ class MutantSession:
                     continue
                 items = [session.items[number] for number in numbers]
                 code = mutant.compile(self._root)
-                active[_start(lambda: _is_killed(code, items))] = mutant  # noqa: B023
+                active[_start(lambda: self._is_killed(code, items))] = mutant  # noqa: B023
             for child, result in _ended(active):
                 self._on_result(active.pop(child), result)
         return True
 
     def _record(self, items: Sequence[pytest.Item]) -> tuple[dict, list[float]]:
         """Return the tests that execute each line, and the seconds of each test."""
+        import coverage  # part of the extra [dev]
+
         seconds = []
         recording = coverage.Coverage(data_file=None, source=[*self._packages], config_file=False)
         for number, item in enumerate(items):
@@ -90,10 +96,10 @@ class MutantSession:
             recording.switch_context(str(number))
             start = time.perf_counter()
             following = items[number + 1] if number + 1 < len(items) else None
-            reports = runtestprotocol(item, log=False, nextitem=following)
+            has_failed = self._fails(item, following)
             seconds.append(time.perf_counter() - start)
             recording.stop()
-            if any(report.failed for report in reports):
+            if has_failed:
                 print(f"\nThis test fails without changes, so it is not used: {item.nodeid}")
                 seconds[-1] = float("inf")
             if number % 500 == 0:
@@ -129,15 +135,19 @@ class MutantSession:
             selected.append(number)
         return selected
 
+    def _is_killed(self, code: CodeType, items: Sequence[pytest.Item]) -> bool:
+        """Return whether a test fails with the changed code."""
+        apply(code)
+        return any(
+            self._fails(item, items[number + 1] if number + 1 < len(items) else None)
+            for number, item in enumerate(items)
+        )
 
-def _is_killed(code: CodeType, items: Sequence[pytest.Item]) -> bool:
-    """Return whether a test fails with the changed code."""
-    apply(code)
-    for number, item in enumerate(items):
-        following = items[number + 1] if number + 1 < len(items) else None
-        if any(each.failed for each in runtestprotocol(item, log=False, nextitem=following)):
-            return True
-    return False
+    def _fails(self, item: pytest.Item, following: pytest.Item | None) -> bool:
+        """Run a test, and return whether it or one of its subtests failed."""
+        self._subtest_failed = False
+        reports = runtestprotocol(item, log=False, nextitem=following)
+        return self._subtest_failed or any(report.failed for report in reports)
 
 
 def apply(code: CodeType) -> None:
