@@ -1,17 +1,13 @@
 import json
-from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Annotated
 
 import pytest
 
-from stage0_gateway import Gateway, Message, ScriptedModel
 from stage2_output import Extraction, InvalidSchema, Issue, OutputController, ParseResult, Repair
 from stage2_output.controller import MOST_SCHEMAS
+from tests.stage2_output.schemas import INTEGER, SCHEMA, STRING
 from tests.tables import for_each
 
-SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-MISSING = Issue("/n", "is missing (integer)", "required", {"type": "integer"})
 CUT = Issue("", "The reply was cut off. Write a shorter one.", "complete")
 CONTROLLER = OutputController()
 
@@ -35,7 +31,7 @@ def test_a_text_that_does_not_fit_returns_every_issue_and_no_data():
                 "/n",
                 "is missing (integer)",
                 "required",
-                {"type": "integer"},
+                INTEGER,
                 "you sent `m`; did you mean `n`?",
             ),
         ),
@@ -44,9 +40,9 @@ def test_a_text_that_does_not_fit_returns_every_issue_and_no_data():
     )
 
 
-@pytest.mark.parametrize("schema", [None, SCHEMA], ids=["no schema", "schema"])
-@pytest.mark.parametrize(
-    ("text", "reason"),
+@for_each("schema", [None, SCHEMA])
+@for_each(
+    "text, reason",
     [
         ("", "The text is empty."),
         ("no", "No JSON was found."),
@@ -63,8 +59,8 @@ def test_a_text_without_json_returns_an_issue_and_raises_no_exception(schema, te
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "data"),
+@for_each(
+    "text, data",
     [
         ('{"n": 1} or {"n": 2}', {"n": 2}),
         ('{"n": 1} or {"m": 2}', {"n": 1}),
@@ -112,8 +108,8 @@ def test_a_draft_in_thinking_never_replaces_json_outside_of_it(tags):
     assert CONTROLLER.parse_and_validate(draft, SCHEMA).data == {"n": 1}
 
 
-@pytest.mark.parametrize(
-    ("text", "reported"),
+@for_each(
+    "text, reported",
     [
         ('{"a": 1} {"b": 2}', {"b": 2}),
         ('{"a": 1}<think>{"b": 2}</think>', {"a": 1}),
@@ -125,8 +121,8 @@ def test_if_no_value_fits_the_issues_are_those_of_the_last_one_outside_thinking(
     assert (result.success, result.data, result.extraction.value) == (False, None, reported)
 
 
-@pytest.mark.parametrize(
-    ("text", "start"),
+@for_each(
+    "text, start",
     [
         ('{"n": 1} Answer: {"n": 2, "n": 3}', 17),
         ('{"n": 1}\n{"n": }', 9),
@@ -139,10 +135,10 @@ def test_a_broken_answer_is_not_replaced_by_a_valid_draft_before_it(text, start)
     result = CONTROLLER.parse_and_validate(text, SCHEMA)
     assert (result.success, result.data) == (False, None)
     where = f"The JSON that begins at character {start} "
-    assert result.errors[0].message.startswith(where) or result.extraction.start == start
+    assert result.errors[0].message.startswith(where)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "mention",
     [
         ' as in `{"n": <number>}`.',
@@ -163,15 +159,15 @@ def test_without_a_schema_the_value_of_extract_json_is_used():
     assert result.data == {"n": 1}
 
 
-@pytest.mark.parametrize("text", ["null", "0", "false", '""', "[]", "{}"])
+@for_each("text", ["null", "0", "false", '""', "[]", "{}"])
 def test_an_empty_value_is_valid_data(text):
     result = CONTROLLER.parse_and_validate(text)
     assert (result.success, result.data) == (True, json.loads(text))
 
 
-@pytest.mark.parametrize("schema", [None, SCHEMA], ids=["no schema", "schema"])
-@pytest.mark.parametrize(
-    ("text", "found"),
+@for_each("schema", [None, SCHEMA])
+@for_each(
+    "text, found",
     [
         ('{"n": 1}', Extraction({"n": 1}, 0, 8, "bare", (), False)),
         ('{"n": 1', Extraction({"n": 1}, 0, 7, "bare", (Repair("missing_closer", 7),), False)),
@@ -191,8 +187,8 @@ GAPS = {
 }
 
 
-@pytest.mark.parametrize("schema", [None, SCHEMA], ids=["no schema", "schema"])
-@pytest.mark.parametrize(("text", "gap"), GAPS.items())
+@for_each("schema", [None, SCHEMA])
+@for_each("text, gap", GAPS.items())
 def test_an_incomplete_value_is_an_error_even_if_it_fits(schema, text, gap):
     result = CONTROLLER.parse_and_validate(text, schema)
     assert (result.success, result.data) == (False, None)
@@ -200,7 +196,7 @@ def test_an_incomplete_value_is_an_error_even_if_it_fits(schema, text, gap):
     assert (result.extraction.value["n"], result.extraction.complete) == (1, False)
 
 
-@pytest.mark.parametrize("text", ["{'n': 1,}", "{n: 1} // one", '```\n{"n": 1,}\n```'])
+@for_each("text", ["{'n': 1,}", "{n: 1} // one", '```\n{"n": 1,}\n```'])
 def test_a_repaired_value_is_data_with_repairs(text):
     result = CONTROLLER.parse_and_validate(text, SCHEMA)
     assert (result.success, result.data) == (True, {"n": 1})
@@ -215,7 +211,7 @@ def test_an_invalid_schema_raises_an_error_for_any_text():
 
 def test_different_schemas_are_not_confused_with_each_other():
     controller = OutputController()
-    schemas = [None, True, {}, {"type": "string"}, {"type": "integer"}, False]
+    schemas = [None, True, {}, STRING, INTEGER, False]
     for _ in range(2):
         successes = [controller.parse_and_validate("1", schema).success for schema in schemas]
         assert successes == [True, True, True, False, True, False]
@@ -223,7 +219,7 @@ def test_different_schemas_are_not_confused_with_each_other():
 
 def test_schemas_that_are_used_in_turn_are_compiled_once():
     controller = OutputController()
-    schemas = [SCHEMA, {"type": "string"}, int]
+    schemas = [SCHEMA, STRING, int]
     compiled = [controller.compile(schema) for schema in schemas]
     assert all(
         controller.compile(schema) is known for schema, known in zip(schemas, compiled, strict=True)
@@ -252,137 +248,6 @@ def test_a_schema_that_json_cannot_hold_is_invalid():
     for schema in ({"type": "object", 1: "one"}, circular):
         with pytest.raises(InvalidSchema, match="The JSON Schema cannot be written as JSON: "):
             CONTROLLER.compile(schema)
-
-
-@dataclass
-class Reply:
-    content: str
-    finish_reason: str = "stop"
-
-
-class Chat:
-    """Returns its replies in turn and records the messages."""
-
-    def __init__(self, *replies):
-        self.replies = list(replies)
-        self.sent = []
-
-    async def __call__(self, messages):
-        self.sent.append(list(messages))
-        return self.replies.pop(0)
-
-
-QUESTION = {"role": "user", "content": "how many?"}
-INSTRUCTIONS = {
-    "role": "system",
-    "content": "Answer with one JSON value that fits this JSON Schema, and nothing else:\n"
-    + json.dumps(SCHEMA),
-}
-
-
-async def test_a_reply_that_fits_takes_one_attempt():
-    chat = Chat(Reply('{"n": 1}'))
-    result = await OutputController().request(chat, [QUESTION], SCHEMA)
-    assert result == ParseResult(
-        True, {"n": 1}, (), '{"n": 1}', Extraction({"n": 1}, 0, 8, "bare"), attempts=1
-    )
-    assert chat.sent == [[INSTRUCTIONS, QUESTION]]
-
-
-async def test_a_reply_that_does_not_fit_is_answered_with_feedback_and_repeated():
-    chat = Chat(Reply("three"), Reply("{}"), Reply('{"n": 3}'))
-    result = await OutputController().request(chat, [QUESTION], SCHEMA)
-    assert (result.data, result.attempts) == ({"n": 3}, 3)
-    assert chat.sent[2] == [
-        INSTRUCTIONS,
-        QUESTION,
-        {"role": "assistant", "content": "three"},
-        {
-            "role": "user",
-            "content": "[Feedback]\nNo JSON was found. Answer with the JSON and nothing else.",
-        },
-        {"role": "assistant", "content": "{}"},
-        {
-            "role": "user",
-            "content": "[Feedback]\nYour JSON does not fit:\n- /n is missing (integer)",
-        },
-    ]
-    assert chat.sent[:2] == [chat.sent[2][:2], chat.sent[2][:4]]
-
-
-@pytest.mark.parametrize("attempts", [1, 2])
-async def test_the_last_failure_is_returned_when_the_attempts_are_used_up(attempts):
-    chat = Chat(*[Reply("{}")] * attempts)
-    result = await OutputController().request(chat, [QUESTION], SCHEMA, max_attempts=attempts)
-    assert result == ParseResult(
-        False, None, (MISSING,), "{}", Extraction({}, 0, 2, "bare"), attempts=attempts
-    )
-    assert len(chat.sent) == attempts
-
-
-async def test_a_truncated_reply_is_requested_again():
-    chat = Chat(Reply('{"n": 1}', "length"), Reply('{"n": 2}'))
-    result = await OutputController().request(chat, [QUESTION], SCHEMA)
-    assert (result.data, result.attempts) == ({"n": 2}, 2)
-    assert chat.sent[1][-1]["content"].startswith("[Feedback]\nThe reply was cut off")
-
-
-@pytest.mark.parametrize("attempts", [0, -1])
-async def test_fewer_than_one_attempt_raises_an_error_before_any_request(attempts):
-    chat = Chat()
-    with pytest.raises(ValueError, match=f"max_attempts must be at least 1, not {attempts}"):
-        await OutputController().request(chat, [QUESTION], SCHEMA, max_attempts=attempts)
-    assert chat.sent == []
-
-
-async def test_an_invalid_schema_raises_an_error_before_any_request():
-    chat = Chat()
-    with pytest.raises(InvalidSchema):
-        await OutputController().request(chat, [QUESTION], {"type": "strin"})
-    assert chat.sent == []
-
-
-async def test_the_messages_of_the_caller_are_not_changed():
-    messages = [dict(QUESTION)]
-    await OutputController().request(Chat(Reply("{}"), Reply('{"n": 1}')), messages, SCHEMA)
-    assert messages == [QUESTION]
-
-
-async def test_messages_that_are_mappings_are_sent_as_dicts():
-    chat = Chat(Reply('{"n": 1}'))
-    await OutputController().request(chat, [MappingProxyType(QUESTION)], SCHEMA)
-    assert json.loads(json.dumps(chat.sent)) == [[INSTRUCTIONS, QUESTION]]
-
-
-async def test_the_schema_is_added_to_the_existing_system_message():
-    chat = Chat(Reply('{"n": 1}'))
-    brief = {"role": "system", "content": "Be brief."}
-    await OutputController().request(chat, [brief, QUESTION], SCHEMA)
-    extended = {"role": "system", "content": "Be brief.\n\n" + INSTRUCTIONS["content"]}
-    assert chat.sent == [[extended, QUESTION]]
-
-
-async def test_an_exception_of_the_chat_is_raised():
-    async def chat(messages):
-        raise ConnectionError("gone")
-
-    with pytest.raises(ConnectionError, match="gone"):
-        await OutputController().request(chat, [QUESTION], SCHEMA)
-
-
-async def test_the_chat_method_of_a_gateway_can_be_used():
-    model = ScriptedModel(["three", '{"n": 3}'])
-    async with Gateway("openai:gpt-5-mini", transport=model) as gateway:
-        result = await OutputController().request(gateway.chat, [QUESTION], SCHEMA)
-    assert (result.data, result.attempts) == ({"n": 3}, 2)
-    assert model.requests[0].messages == (
-        Message.system(INSTRUCTIONS["content"]),
-        Message.user("how many?"),
-    )
-    assert model.requests[1].messages[2:] == (
-        Message.assistant("three"),
-        Message.user("[Feedback]\nNo JSON was found. Answer with the JSON and nothing else."),
-    )
 
 
 def test_brackets_in_prose_after_an_answer_are_ignored():

@@ -1,39 +1,15 @@
-import contextlib
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from stage2_output.errors import ExtractionError
 from stage2_output.extract import doubts, extract_json, find_json, missing_json_message
 from stage2_output.result import Extraction, InvalidJson
+from tests.stage2_output.texts import read
 from tests.tables import for_each
 
 A = '{"a": 1}'
-FENCED = {
-    "with language": f"```json\n{A}\n```",
-    "without language": f"```\n{A}\n```",
-    "on one line": f"```{A}```",
-    "upper case": f"```JSON\n{A}\n```",
-    "unclosed": f"Here:\n```json\n{A}\n",
-    "between words": f"Sure!\n```json\n{A}\n```\nIs that all?",
-    "a second block": f"```python\nx = 1\n```\nand\n```json\n{A}\n```",
-}
-
-
-@pytest.mark.parametrize("text", FENCED.values(), ids=FENCED)
-def test_json_is_found_in_a_fence(text):
-    start = text.index("{")
-    assert extract_json(text) == Extraction({"a": 1}, start, start + 8, "fenced")
-
-
-@pytest.mark.parametrize("text", [A, "[1, 2]", '"a {string}"', "-1.5e3", "null"])
-def test_a_text_that_consists_of_json_only_is_bare(text):
-    assert extract_json(text) == Extraction(json.loads(text), 0, len(text), "bare")
-
-
-# ---- selection of a value ----
+# ---- selection of a value
 
 SELECTED = {
     "in words": ('I think {"a": 1} will do.', "prose", {"a": 1}),
@@ -79,19 +55,6 @@ def test_the_intended_value_is_selected(text, source, value):
     assert json.loads(text[found.start : found.end]) == value
 
 
-JSON_IN_STRINGS = [
-    (r'"{\"a\": 1}"', {"a": 1}),
-    ('"[1]"', [1]),
-    ('"5"', "5"),
-    (r'"{\"a\": 1,}"', '{"a": 1,}'),
-]
-
-
-@pytest.mark.parametrize(("text", "value"), JSON_IN_STRINGS)
-def test_a_string_that_contains_an_object_or_a_list_is_decoded(text, value):
-    assert extract_json(text).value == value
-
-
 LISTS = [
     "[1]",
     "```\n[1]\n```",
@@ -105,7 +68,7 @@ LISTS = [
 CITATIONS = ["See [1].", "It says [1].", "Two [1] and [2].", "So:\n[1] and so on", "- a [3]"]
 
 
-@pytest.mark.parametrize("text", LISTS)
+@for_each("text", LISTS)
 def test_a_list_of_one_number_without_words_around_it_is_a_value(text):
     assert extract_json(text).value == json.loads(text[text.index("[") : text.index("]") + 1])
 
@@ -114,13 +77,13 @@ def test_a_repaired_list_is_not_a_citation():
     assert extract_json("It is [1,].").value == [1]
 
 
-@pytest.mark.parametrize("text", CITATIONS)
+@for_each("text", CITATIONS)
 def test_a_citation_is_not_a_value(text):
     with pytest.raises(ExtractionError, match="No JSON was found"):
         extract_json(text)
 
 
-@pytest.mark.parametrize("mark", ["```", "</think>", "<tool_call>"])
+@for_each("mark", ["```", "</think>", "<tool_call>"])
 def test_a_mark_in_a_string_does_not_change_the_selection(mark):
     first = {"a": mark}
     assert extract_json(f'{json.dumps(first)} or {{"b": 1}}').value == first
@@ -140,27 +103,32 @@ def test_a_value_of_a_truncated_text_is_not_complete():
         extract_json('{"a": ,', truncated=True)
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
+@for_each(
+    "text, reason",
     [
+        # none
         ('{"a": 1}', (False, False, False, False)),
+        # repaired
         ("{a: 1,}", (False, False, False, False)),
+        # a guess
         ("{a: b}", (False, False, False, True)),
+        # a citation
         ("as in [1], so", (False, False, True, False)),
+        # code
         ("```js\nlet x = [1];\n```", (False, True, False, False)),
+        # thinking
         ("<think>[]", (True, False, False, False)),
     ],
-    ids=["none", "repaired", "a guess", "a citation", "code", "thinking"],
 )
 def test_the_doubts_about_a_value_are_ordered_by_severity(text, reason):
     assert doubts(find_json(text)[0][0], text) == reason
 
 
-# ---- errors ----
+# ---- errors
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@for_each(
+    "text, message",
     [
         ("", "The text is empty."),
         (" \n", "The text is empty."),
@@ -230,23 +198,21 @@ def test_a_value_inside_a_broken_one_is_never_returned(text):
     assert find_json(text)[0] == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
+        # after it
         '{"a": } Sorry: {"b": 1}',
+        # inside it
         '{"a": , "b": [{"c": 1}]}',
+        # a list before it
         '[1]\n{"a": }',
+        # a fence after it
         '```\n{"a": }\n```\n```\n{"b": 1}\n```',
+        # thinking before it
         '<think>{"b": 1}</think>{"a": }',
+        # words before its fence
         '{"b": 1}\n```\n{"a": }\n```',
-    ],
-    ids=[
-        "after it",
-        "inside it",
-        "a list before it",
-        "a fence after it",
-        "thinking before it",
-        "words before its fence",
     ],
 )
 def test_a_broken_value_is_an_error_even_if_there_is_a_less_likely_valid_value(text):
@@ -259,8 +225,8 @@ def test_a_broken_value_has_no_higher_priority_than_a_valid_one_in_its_place():
     assert extract_json('```\n[1]\n```\n{"a": }').value == [1]
 
 
-@pytest.mark.parametrize(
-    ("text", "value", "repair"),
+@for_each(
+    "text, value, repair",
     [
         ('{to: {"city": "x"}}', {"to": {"city": "x"}}, ("unquoted_key", 1)),
         ('{\'to\': {"city": "x"}}', {"to": {"city": "x"}}, ("single_quotes", 1)),
@@ -276,8 +242,8 @@ def test_a_repaired_value_is_complete_and_reports_its_repairs(text, value, repai
     assert extract_json(text) == Extraction(value, 0, len(text), "bare", (repair,))
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
+@for_each(
+    "text, value",
     [
         ('Hm {"a": {"b": 1}', {"a": {"b": 1}}),
         ('{"a": "b}', {"a": "b"}),
@@ -292,28 +258,7 @@ def test_a_value_that_had_to_be_closed_or_has_an_ellipsis_is_not_complete(text, 
     assert (found.value, found.complete) == (value, False)
 
 
-# ---- any text ----
-
-SHREDS = [
-    *"{}[]\"'\\:,a1.\n",
-    '"a"',
-    "null",
-    "```",
-    "```json\n",
-    "<think>",
-    "</think>",
-    "//",
-    "...",
-]
-
-
-@given(st.text() | st.lists(st.sampled_from(SHREDS)).map("".join))
-def test_any_text_gives_a_value_or_an_extraction_error(text):
-    with contextlib.suppress(ExtractionError):
-        found = extract_json(text)
-        assert 0 <= found.start < found.end <= len(text)
-        json.dumps(found.value, allow_nan=False)
-
+# ---- long texts
 
 OPENING = ["{", "[", "[ ", "[1,", "['", '{"a":', '{"a":{}', '{"a": "\n', '"', '\\"', "/*", "{x}"]
 WRAPPING = ["`", "```", "<think>", "</think>"]
@@ -321,19 +266,10 @@ WRAPPING = ["`", "```", "<think>", "</think>"]
 
 @for_each("unit", OPENING + WRAPPING)
 def test_a_long_meaningless_text_raises_an_error_or_gives_an_incomplete_value(unit):
-    with contextlib.suppress(ExtractionError):
-        assert not extract_json(unit * (100_000 // len(unit))).complete
+    found = read(unit * (30_000 // len(unit)))
+    assert found is None or not found.complete
 
 
-@pytest.mark.parametrize(("begin", "end"), [("[", "]"), ('{"a":', "}")], ids=["lists", "objects"])
-@pytest.mark.parametrize("frame", ["@", "Here: @"], ids=["bare", "prose"])
-def test_closed_brackets_that_are_nested_too_deeply_raise_an_error(begin, end, frame):
-    text = frame.replace("@", begin * 100_000 + "1" + end * 100_000)
-    with pytest.raises(ExtractionError, match="is nested too deeply") as caught:
-        extract_json(text)
-    assert caught.value.position == frame.index("@")
-
-
-def test_an_object_with_ten_thousand_keys_and_one_duplicate_raises_an_error():
+def test_an_object_with_thousands_of_keys_and_one_duplicate_raises_an_error():
     with pytest.raises(ExtractionError, match="twice in one object"):
-        extract_json("{" + "".join(f'"k{n}":1,' for n in range(10_000)) + '"k0":2}')
+        extract_json("{" + "".join(f'"k{n}":1,' for n in range(5_000)) + '"k0":2}')

@@ -1,7 +1,7 @@
 import pytest
 
-from stage1_context import ApproximateCounter
 from stage2_output import CompiledSchema, Extraction, Issue, ParseResult, feedback, issue_lines
+from tests.tables import for_each
 
 SCHEMA = {
     "type": "object",
@@ -16,7 +16,7 @@ def feedback_on(value, schema=SCHEMA):
     return feedback(ParseResult(False, None, issues, "", Extraction(value, 0, 0, "bare")))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "problem",
     [
         "No JSON was found.",
@@ -37,14 +37,16 @@ def test_feedback_on_a_truncated_reply_does_not_report_a_wrong_type():
     )
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
+@for_each(
+    "value, text",
     [
+        # renamed
         (
             {"file": "hunter2"},
             "Your JSON does not fit:\n- /path is missing (string); you sent `file`; "
             "did you mean `path`?",
         ),
+        # everything at once
         (
             {"file": "hunter2", "days": 0},
             "Your JSON does not fit:\n"
@@ -52,12 +54,18 @@ def test_feedback_on_a_truncated_reply_does_not_report_a_wrong_type():
             "- /path is missing (string); you sent `file`, `days`; did you mean "
             "`path` instead of `file`?",
         ),
+        # the whole value
         ([], "Your JSON does not fit:\n- the value must be object, not array"),
     ],
-    ids=["renamed", "everything at once", "the whole value"],
 )
 def test_feedback_lists_everything_that_is_wrong(value, text):
     assert feedback_on(value) == text
+
+
+def test_feedback_on_another_value_raises_a_type_error():
+    expected = r"^feedback needs the result of OutputController.parse_and_validate, not 'text'\.$"
+    with pytest.raises(TypeError, match=expected):
+        feedback("text")
 
 
 def test_feedback_on_a_successful_result_is_empty():
@@ -119,15 +127,17 @@ TYPICAL = {
 }
 
 
-@pytest.mark.parametrize(("schema", "value"), TYPICAL.values(), ids=TYPICAL)
+@for_each("schema, value", TYPICAL.values())
 def test_feedback_on_a_typical_mistake_has_at_most_120_tokens(schema, value):
+    from stage1_context import ApproximateCounter
+
     tokens = ApproximateCounter().count(feedback_on(value, schema))
     # The approximation is at least a fifth higher than the count of a tokenizer.
     assert 10 < tokens <= 1.2 * 120
 
 
-@pytest.mark.parametrize(
-    ("number", "last"),
+@for_each(
+    "number, last",
     [(10, "- /9 is odd"), (11, "- and at least 1 more"), (25, "- and at least 15 more")],
 )
 def test_ten_issues_are_listed_and_the_rest_are_counted(number, last):

@@ -1,6 +1,6 @@
 """The regular expressions that read replies of models never backtrack without a limit.
 
-Each is tested in two ways. Structure: a repeat without a low limit must be possessive, or one class
+Each is tested twice. Structure: a repeat without a low limit must be possessive, or one class
 of characters at the end of the pattern, so that it cannot backtrack. The number of other choices is
 limited. Counting: `Steps` matches like `re` and counts its steps. Four times the text must take at
 most about four times the steps, for the worst text of each repeat.
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.long
 
 ROOT = Path(stage2_output.__file__).parent
 HIGH = 300  # a repeat with a higher limit must not backtrack
-MOST_WAYS = 2000  # of a pattern to continue from one position
+MOST_CHOICES = 2000  # of a pattern to continue from one position
 MOST_STEPS = 200_000  # for a text of a few hundred characters
 SEARCHES = {"search", "finditer", "findall", "sub", "subn", "split"}
 ALPHABET = [*map(chr, range(1, 127)), *"é中😀½“”„‟‘’‚‛＂´，：；｛｝［］◁▷…\u00a0\u2028\ufeff\u200b"]
@@ -103,7 +103,7 @@ def test_patterns_are_compiled_only_in_assignments_at_module_level(name):
     )
 
 
-# ---- by structure ----
+# ---- by structure
 
 
 def tree_of(pattern):
@@ -122,24 +122,24 @@ def bodies(op, argument):
     return []
 
 
-def ways(items, *, last=True):
-    """The maximum number of ways to continue from one position; 1 without backtracking."""
+def choices(items, *, last=True):
+    """The maximum number of choices to continue from one position; 1 without backtracking."""
     product = 1
     for number, (op, argument) in enumerate(items):
         ends = last and number == len(items) - 1
-        inner = [ways(body, last=ends and op not in GREEDY) for body in bodies(op, argument)]
+        inner = [choices(body, last=ends and op not in GREEDY) for body in bodies(op, argument)]
         if op in CHOICES:
             product *= sum(inner)
         elif op in GREEDY:
-            product *= ways_of_repeat(argument, inner[0], ends)
+            product *= choices_of_repeat(argument, inner[0], ends)
         elif op is OP.SUBPATTERN:
             product *= inner[0]
         elif inner:  # possessive or lookahead: one way outside, few inside
-            assert inner[0] <= MOST_WAYS
+            assert inner[0] <= MOST_CHOICES
     return product
 
 
-def ways_of_repeat(argument, inner, ends):
+def choices_of_repeat(argument, inner, ends):
     least, most, body = argument
     if most <= HIGH:
         return sum(inner**count for count in range(least, most + 1))
@@ -151,7 +151,7 @@ def ways_of_repeat(argument, inner, ends):
 
 @pytest.mark.parametrize("name", PATTERNS)
 def test_no_unlimited_repeat_backtracks(name):
-    assert ways(tree_of(PATTERNS[name][0])) <= MOST_WAYS
+    assert choices(tree_of(PATTERNS[name][0])) <= MOST_CHOICES
 
 
 @pytest.mark.parametrize(
@@ -159,10 +159,10 @@ def test_no_unlimited_repeat_backtracks(name):
 )
 def test_the_structural_test_detects_patterns_that_backtrack(bad):
     with pytest.raises(AssertionError):
-        assert ways(tree_of(re.compile(bad))) <= MOST_WAYS
+        assert choices(tree_of(re.compile(bad))) <= MOST_CHOICES
 
 
-# ---- by counting ----
+# ---- by counting
 
 
 class Steps:

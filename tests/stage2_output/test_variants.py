@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stage2_output import ExtractionError, OutputController, extract_json, parse_partial
-from stage3_tools import ToolDecision, parse_tool_decision
+from tests.stage2_output.texts import repairs
 from tests.tables import for_each
 
 # Text, value, repairs as "name@position".
@@ -69,18 +69,16 @@ READ = {
 
 
 @for_each("before", ["", "So: "])
-@for_each("text, value, repairs", READ.values())
+@for_each("text, value, names", READ.values())
 def test_an_unambiguous_variant_is_read_as_complete_and_its_repairs_are_reported(
-    text, value, repairs, before
+    text, value, names, before
 ):
     found = extract_json(before + text)
     assert (json.dumps(found.value), found.complete) == (json.dumps(value), True)
-    assert [
-        f"{each.name}@{each.position - len(before)}" for each in found.repairs
-    ] == repairs.split()
+    assert repairs(found, len(before)) == names
 
 
-REFUSED = {
+REJECTED = {
     "round brackets around one value": ('{"a": (1)}', "has round brackets around one value", 8),
     "strings side by side": ('{"a": ("b" "c")}', "lacks a comma at round brackets", 11),
     "a call": ("[(1, 2) (3, 4)]", "lacks a comma at round brackets", 8),
@@ -117,7 +115,7 @@ REFUSED = {
 }
 
 
-@for_each("text, reason, position", REFUSED.values())
+@for_each("text, reason, position", REJECTED.values())
 def test_an_ambiguous_variant_raises_an_error(text, reason, position):
     with pytest.raises(ExtractionError) as caught:
         extract_json(text)
@@ -127,8 +125,8 @@ def test_an_ambiguous_variant_raises_an_error(text, reason, position):
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
+@for_each(
+    "text, value",
     [
         ('{"a": (1, 2', {"a": [1, 2]}),
         ('{"a": (1, 2}', {"a": [1, 2]}),
@@ -142,9 +140,7 @@ def test_a_truncated_variant_is_not_complete(text, value):
     assert (found.value, found.complete) == (value, False)
 
 
-@pytest.mark.parametrize(
-    "text", ["See [(a)] and [(1) b].", "So [(see below)] it is.", "Call f(1, 2)."]
-)
+@for_each("text", ["See [(a)] and [(1) b].", "So [(see below)] it is.", "Call f(1, 2)."])
 def test_round_brackets_in_prose_are_not_json(text):
     assert extract_json(f'{text} {{"a": 1}}').value == {"a": 1}
 
@@ -154,17 +150,19 @@ def test_a_quote_before_round_brackets_is_part_of_the_text():
 
 
 def test_a_tool_decision_may_have_an_equal_duplicate_key():
+    from stage3_tools import ToolDecision, parse_tool_decision
+
     text = '{"tool": "add", "arguments": {"by": (1, 2)}, "tool": "add"}'
     decision = parse_tool_decision(OutputController(), text)
     assert decision == ToolDecision("add", {"by": [1, 2]})
     assert decision.repairs == (("tuple", 36), ("duplicate_key", 45))
 
 
-# ---- partial values ----
+# ---- partial values
 
 
-@pytest.mark.parametrize(
-    ("text", "end"),
+@for_each(
+    "text, end",
     [
         ('{"a": 1, "a": 2, "b": 3}', 7),
         ('{"a": 1, "a": 1.0, "b": 3}', 7),

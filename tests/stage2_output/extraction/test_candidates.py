@@ -4,6 +4,7 @@ import pytest
 
 from stage2_output.extraction.candidates import MOST_CANDIDATES, candidates
 from stage2_output.result import Extraction, InvalidJson
+from tests.stage2_output.texts import repairs
 from tests.tables import for_each
 
 
@@ -15,13 +16,12 @@ def summaries(text):
 def summary(piece, text):
     if isinstance(piece, InvalidJson):
         return (piece.start, piece.problem, piece.position, piece.source)
-    names = " ".join(f"{name}@{position}" for name, position in piece.repairs)
     written = text[piece.start : piece.end]
     return (
         written,
         piece.value,
         piece.source,
-        *filter(None, [names, not piece.complete and "part"]),
+        *filter(None, [repairs(piece), not piece.complete and "part"]),
     )
 
 
@@ -40,11 +40,11 @@ def test_an_invalid_value_has_its_position_and_a_message():
     assert str(broken) == "The JSON that begins at character 3 lacks a value (at character 9)."
 
 
-# ---- alone in the text ----
+# ---- alone in the text
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
+@for_each(
+    "text, value",
     [
         (A, ONE),
         ("[1, 2]", [1, 2]),
@@ -65,8 +65,8 @@ def test_a_text_that_consists_of_json_only_is_bare_and_not_repaired(text, value)
         ]
 
 
-@pytest.mark.parametrize(
-    ("text", "value", "source"),
+@for_each(
+    "text, value, source",
     [
         ("```json\n5\n```", 5, "fenced"),
         ('<think>a</think>"b"', "b", "prose"),
@@ -78,7 +78,7 @@ def test_a_scalar_may_appear_in_a_fence_or_after_thinking(text, value, source):
     assert (found.value, found.source, found.repairs) == (value, source, ())
 
 
-@pytest.mark.parametrize("given", [None, b"{}", {}])
+@for_each("given", [None, b"{}", {}])
 def test_a_value_that_is_not_text_raises_a_type_error(given):
     with pytest.raises(TypeError, match=f"not {type(given).__name__}"):
         candidates(given)
@@ -92,8 +92,8 @@ def test_words_and_invalid_scalars_are_not_candidates(text):
     assert candidates(text) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
+@for_each(
+    "text, value",
     [
         (r'"{\"a\": 1}"', ONE),
         (r' "[1, \"b\"]" ', [1, "b"]),
@@ -111,12 +111,12 @@ def test_a_string_that_contains_json_is_found_as_a_string_and_as_its_value(text,
     )
 
 
-@pytest.mark.parametrize("text", [r'"{\"a\": 1,}"', r'"so {\"a\": 1}"', r'"\"{}\""', '"5"'])
+@for_each("text", [r'"{\"a\": 1,}"', r'"so {\"a\": 1}"', r'"\"{}\""', '"5"'])
 def test_a_string_that_contains_other_text_is_found_as_a_string_only(text):
     assert [type(each.value) for each in candidates(text)] == [str]
 
 
-# ---- in other text ----
+# ---- in other text
 
 FOUND = {
     "words": (f"So {A} it is.", [(A, ONE, "prose")]),
@@ -136,6 +136,9 @@ FOUND = {
     "below a comment": (f"// one\n{A}", [(A, ONE, "prose")]),
     "a fence": (f"```json\n{A}\n```", [(A, ONE, "fenced")]),
     "a fence without language": (f"```\n{A}\n```", [(A, ONE, "fenced")]),
+    "a fence in upper case": (f"```JSON\n{A}\n```", [(A, ONE, "fenced")]),
+    "a fence between words": (f"Sure!\n```json\n{A}\n```\nIs that all?", [(A, ONE, "fenced")]),
+    "a fence after code": (f"```python\nx = 1\n```\nand\n```json\n{A}\n```", [(A, ONE, "fenced")]),
     "a fence on one line": (f"```{A}```", [(A, ONE, "fenced")]),
     "a fence never closed": (f"So:\n```json\n{A}", [(A, ONE, "fenced")]),
     "a long fence": (
@@ -238,7 +241,7 @@ def test_marks_inside_strings_are_text(mark, begin):
     )
 
 
-# ---- incomplete and invalid values ----
+# ---- incomplete and invalid values
 
 PARTS = {
     "unclosed": ('So {"a": 1', [('{"a": 1', ONE, "prose", "missing_closer@10", "part")]),
@@ -310,7 +313,7 @@ def test_an_invalid_value_hides_the_values_inside_and_after_it(text, expected):
     assert summaries(text) == expected
 
 
-# ---- bounds ----
+# ---- bounds
 
 
 def test_the_number_of_candidates_is_limited():
@@ -332,7 +335,7 @@ def test_any_number_of_lists_separated_by_commas_is_found():
     assert [each.value for each in candidates(text)] == [[1, 2]] * 20
 
 
-# ---- beside code and closers ----
+# ---- beside code and closers
 
 
 def test_a_value_that_its_backticks_cut_is_no_json():
@@ -343,7 +346,7 @@ def test_an_extra_closer_inside_of_a_tag_is_a_repair():
     assert summaries('<tool_call>{"a": 1}}</tool_call>') == [(A, ONE, "tagged", "extra_closer@19")]
 
 
-@pytest.mark.parametrize("text", ["- [ ] {0}", 'Write "[" before "]": {0}'])
+@for_each("text", ["- [ ] {0}", 'Write "[" before "]": {0}'])
 def test_a_checkbox_and_a_quoted_bracket_in_prose_are_no_json(text):
     assert summaries(text.replace("{0}", A)) == [(A, ONE, "prose")]
 

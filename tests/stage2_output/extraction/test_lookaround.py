@@ -1,5 +1,3 @@
-import pytest
-
 from stage2_output.extraction import lookaround
 from tests.tables import for_each
 
@@ -43,7 +41,7 @@ def test_begins_json_accepts_the_beginning_of_an_object_or_a_list(text):
     assert lookaround.begins_json(text, 0)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "{name}",
@@ -61,75 +59,70 @@ def test_begins_json_rejects_words_in_brackets(text):
     assert not lookaround.begins_json(text, 0)
 
 
-@pytest.mark.parametrize("text", ["{name}", "{first name}", "[see below]", "[a/b]", "{x.y}"])
+@for_each("text", ["{name}", "{first name}", "[see below]", "[a/b]", "{x.y}"])
 def test_brackets_around_words_only_are_a_placeholder(text):
     assert lookaround.is_placeholder(text, 0)
 
 
-@pytest.mark.parametrize("text", ['{"a"}', "{a, b}", "[a, b]", "{a"])
+@for_each("text", ['{"a"}', "{a, b}", "[a, b]", "{a"])
 def test_brackets_around_more_than_words_are_not_a_placeholder(text):
     assert not lookaround.is_placeholder(text, 0)
 
 
-@pytest.mark.parametrize(
-    "text", ["items[0]", "f()[1]", "m[0][1]", "f{}", "${a: 1}", "\\{x: y}", "x_[1]"]
-)
+@for_each("text", ["items[0]", "f()[1]", "m[0][1]", "f{}", "${a: 1}", "\\{x: y}", "x_[1]"])
 def test_a_bracket_directly_after_a_word_is_a_subscript(text):
     assert lookaround.is_subscript(text, max(text.rfind("["), text.find("{")))
 
 
-@pytest.mark.parametrize("text", [": [1]", "是[1]", 'json{"a": 1}', "[1]", "({}"])
+@for_each("text", [": [1]", "是[1]", 'json{"a": 1}', "[1]", "({}"])
 def test_a_bracket_that_does_not_follow_a_word_is_not_a_subscript(text):
     assert not lookaround.is_subscript(text, max(text.rfind("["), text.find("{")))
 
 
-@pytest.mark.parametrize("after", ['"', "'", ', "b": 1}', ', "b"]', ", 2]", " , x}", ': "b", '])
+@for_each("after", ['"', "'", ', "b": 1}', ', "b"]', ", 2]", " , x}", ': "b", '])
 def test_a_value_continues_if_a_member_an_item_or_a_quote_follows(after):
     assert lookaround.continues("{}" + after, 2)
 
 
-@pytest.mark.parametrize("after", ["", " ", ".", ', {"b": 1}', ", and [2]", "\n```", "</a>"])
+@for_each("after", ["", " ", ".", ', {"b": 1}', ", and [2]", "\n```", "</a>"])
 def test_a_value_does_not_continue_if_other_text_follows(after):
     assert not lookaround.continues("{}" + after, 2)
 
 
-@pytest.mark.parametrize(
-    ("after", "glued"), [('x"', True), ("1}", True), (".", False), (" x}", False), (";", False)]
-)
+@for_each("after, glued", [('x"', True), ("1}", True), (".", False), (" x}", False), (";", False)])
 def test_text_directly_after_a_value_that_ends_like_json_is_glued_to_it(after, glued):
     assert lookaround.is_glued("{}" + after, 2) is glued
 
 
-@pytest.mark.parametrize(("after", "end"), [("", 2), ("}", 3), (" ] }x", 6), (" x}", 2)])
+@for_each("after, end", [("", 2), ("}", 3), (" ] }x", 6), (" x}", 2)])
 def test_closing_brackets_after_a_value_are_extra_closers(after, end):
     assert lookaround.extra_closers_end("{}" + after, 2) == end
 
 
-@pytest.mark.parametrize(
-    ("after", "more"),
-    [(', "b"', True), (" [", True), (".", False), ("", False), ("\nText", False)],
+@for_each(
+    "after, more", [(', "b"', True), (" [", True), (".", False), ("", False), ("\nText", False)]
 )
 def test_text_after_extra_closers_may_continue_the_json(after, more):
     assert lookaround.continues_behind_closers("{}}" + after, 3) is more
 
 
-@pytest.mark.parametrize(
-    ("after", "too_much"),
+@for_each(
+    "after, too_much",
     [(", 2]", True), (", [2]", False), (', "]"', False), (", [2]]", True), ("", False)],
 )
 def test_closing_brackets_without_an_opening_one_mark_a_value_as_a_part(after, too_much):
     assert lookaround.closes_unopened("[1]" + after, 3) is too_much
 
 
-@pytest.mark.parametrize(
-    ("after", "ends"), [("", True), (" \nx", True), ("```", True), (" </a>", True), (" x", False)]
+@for_each(
+    "after, ends", [("", True), (" \nx", True), ("```", True), (" </a>", True), (" x", False)]
 )
 def test_a_line_ends_after_a_value_if_no_text_follows(after, ends):
     assert lookaround.ends_line("{}" + after, 2) is ends
 
 
-@pytest.mark.parametrize(
-    ("text", "is_box"),
+@for_each(
+    "text, is_box",
     [
         ("- [ ] buy", True),
         ("to do:\n 2. [ ] buy", True),
@@ -142,13 +135,11 @@ def test_a_checkbox_is_recognized(text, is_box):
     assert lookaround.is_checkbox(text, text.index("[")) is is_box
 
 
-@pytest.mark.parametrize(("after", "follows"), [(", 1", True), (" ，", True), (". ,", False)])
+@for_each("after, follows", [(", 1", True), (" ，", True), (". ,", False)])
 def test_a_comma_after_a_value_is_recognized(after, follows):
     assert lookaround.is_comma_next("{}" + after, 2) is follows
 
 
-@pytest.mark.parametrize(
-    ("after", "mark"), [("\n```", "```"), (" </think>", "</"), (" x", ""), ("", "")]
-)
+@for_each("after, mark", [("\n```", "```"), (" </think>", "</"), (" x", ""), ("", "")])
 def test_a_fence_or_a_closing_tag_after_a_value_is_recognized(after, mark):
     assert lookaround.closing_markup("{}" + after, 2) == mark

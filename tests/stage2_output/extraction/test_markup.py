@@ -1,5 +1,3 @@
-import pytest
-
 from stage2_output.extraction.markup import MarkupScanner, next_mark
 from tests.tables import for_each
 
@@ -102,8 +100,8 @@ def scan(text):
     return scanner, result
 
 
-@pytest.mark.parametrize(
-    ("text", "ended_only"),
+@for_each(
+    "text, ended_only",
     [
         ("a </think>", True),
         ("<think> a </think>", False),
@@ -117,8 +115,8 @@ def test_an_end_tag_without_a_start_tag_ends_thinking_that_began_in_the_prompt(t
     assert scan(text)[1] is ended_only
 
 
-@pytest.mark.parametrize(
-    ("text", "end"),
+@for_each(
+    "text, end",
     [
         ("<think> a </think> b", 10),
         ("<think> a </THINKING> b", 10),
@@ -167,7 +165,7 @@ def test_code_of_another_language_ends_with_its_fence(text, end):
     assert scanner.code_end(start) == end
 
 
-PLACES = {
+SCALARS = {
     "alone": (" 5\n", 1, "bare"),
     "after a byte order mark": ("\ufeff5", 1, "bare"),
     "after thinking": ("<think>1</think> 5", 17, "prose"),
@@ -178,12 +176,12 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize(("text", "start", "source"), PLACES.values(), ids=PLACES)
+@for_each("text, start, source", SCALARS.values())
 def test_a_scalar_is_found_after_thinking_and_in_a_fence(text, start, source):
     assert MarkupScanner(text).scalar_range() == (start, start + 1, source)
     assert text[start] == "5"
 
 
-@pytest.mark.parametrize("text", ["It is 5.", "```js\n5\n```", "5\n```\n6\n```", "```\n5"])
+@for_each("text", ["It is 5.", "```js\n5\n```", "5\n```\n6\n```", "```\n5"])
 def test_scalar_range_is_the_whole_text_if_it_has_other_content(text):
     assert MarkupScanner(text).scalar_range() == (0, len(text), "bare")

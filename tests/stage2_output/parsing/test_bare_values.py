@@ -46,7 +46,7 @@ def test_a_comment_or_an_ellipsis_directly_after_a_value_is_not_part_of_it(text,
     assert read_bare_value(whole, 0, len(whole)) == BareValue(value, len(text), "plain")
 
 
-@pytest.mark.parametrize("blank", [" ", "\u00a0", "\u3000", "\u200b", "\ufeff", " \u200b "])
+@for_each("blank", [" ", "\u00a0", "\u3000", "\u200b", "\ufeff", " \u200b "])
 def test_whitespace_and_invisible_characters_are_not_part_of_a_value(blank):
     for text, value, kind in [("1", 1, "plain"), ("true", True, "plain"), ("b c", "b c", "text")]:
         assert read_bare_value(text + blank + ",", 0, len(text + blank) + 1)[:3] == (
@@ -129,24 +129,21 @@ def test_a_literal_or_sign_that_is_cut_off_has_no_value(text, value):
     assert read_bare_value("[" + text, 1, 1 + len(text)) == BareValue(value, 1 + len(text), "cut")
 
 
-@pytest.mark.parametrize("text", ["hello", "12ab", "10%", "nona"])
+@for_each("text", ["hello", "12ab", "10%", "nona"])
 def test_text_that_may_be_cut_off_is_read_to_the_end(text):
     assert read_bare_value("[" + text, 1, 1 + len(text)) == BareValue(
         text, 1 + len(text), "text", (("unquoted_text", 1),)
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "value"), [("true", True), ("null", None), ("False", False), ("nil", None)]
-)
+@for_each("text, value", [("true", True), ("null", None), ("False", False), ("nil", None)])
 def test_a_literal_at_the_end_is_complete(text, value):
     word = read_bare_value("[" + text, 1, 1 + len(text))
     assert (word.value, word.kind) == (value, "plain")
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("12.", 12), ("-1.5e", -1.5), ("1e+", 1), ("0.", 0), ("12", 12), ("1.5", 1.5)],
+@for_each(
+    "text, value", [("12.", 12), ("-1.5e", -1.5), ("1e+", 1), ("0.", 0), ("12", 12), ("1.5", 1.5)]
 )
 def test_a_number_that_may_be_cut_off_is_read_up_to_its_last_complete_part(text, value):
     word = read_bare_value("[" + text + "!", 1, 1 + len(text))
@@ -211,9 +208,7 @@ def test_an_invalid_or_ambiguous_value_is_rejected(text, reason):
     assert (caught.value.problem, caught.value.position) == (reason, 1)
 
 
-@pytest.mark.parametrize(
-    "text", ["1" * 5000 + ".", "1e999e", "-1e999."], ids=["digits", "exponent", "negative"]
-)
+@for_each("text", ["1" * 5000 + ".", "1e999e", "-1e999."])
 def test_a_number_that_is_too_large_is_rejected_even_if_it_is_cut_off(text):
     with pytest.raises(Unrepairable, match=TOO_LARGE):
         read_bare_value(text, 0, len(text))

@@ -15,11 +15,11 @@ def value_and_repairs(text):
     return found.value, [(each.name, text[each.position :]) for each in found.repairs]
 
 
-# ---- in quotes ----
+# ---- in quotes
 
 
-@pytest.mark.parametrize(
-    ("inner", "value"),
+@for_each(
+    "inner, value",
     [('{"a": 1}', {"a": 1}), (" [1, 2]\n", [1, 2]), ("{}", {}), ('{"é": "\\ud83d"}', None)],
 )
 def test_a_string_may_contain_an_object_or_a_list(inner, value):
@@ -29,7 +29,7 @@ def test_a_string_may_contain_an_object_or_a_list(inner, value):
     assert found.repairs == (("double_encoded", 0),)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "inner",
     [
         '{"a": 1',
@@ -52,7 +52,7 @@ def test_a_string_with_json_that_is_nested_too_deeply_is_only_a_string():
     assert value_and_repairs(json.dumps(inner)) == (inner, [])
 
 
-# ---- without quotes ----
+# ---- without quotes
 
 ESCAPED = {
     "an object": (r"{\"a\": 1}", {"a": 1}),
@@ -79,8 +79,8 @@ def test_json_with_escaped_quotes_is_read_up_to_its_end(text, value, before, aft
     assert found.repairs == (("escaped_json", len(before)),)
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
+@for_each(
+    "text, reason",
     [
         (r"{\"a\": 1", "has escaped quotes and is not valid"),
         (r"{\"a\": 1,}", "has escaped quotes and is not valid"),
@@ -97,12 +97,12 @@ def test_invalid_json_with_escaped_quotes_is_rejected(text, reason):
     assert (caught.value.position, reason in str(caught.value)) == (0, True)
 
 
-@pytest.mark.parametrize("text", ['{"a": 1}', r'{"\"a": 1}', "{", r"\"a\"", r"{a: \"b\"}"])
+@for_each("text", ['{"a": 1}', r'{"\"a": 1}', "{", r"\"a\"", r"{a: \"b\"}"])
 def test_begins_escaped_does_not_match_other_json(text):
     assert BEGINS_ESCAPED.match(text) is None
 
 
-@pytest.mark.parametrize("inner", ['{"a": 1, "a": 1}', '{"a": 1, "a": 2}'])
+@for_each("inner", ['{"a": 1, "a": 1}', '{"a": 1, "a": 2}'])
 def test_duplicate_keys_in_json_with_escaped_quotes_are_rejected(inner):
     encoded = json.dumps(inner)
     assert extract_json(encoded).value == inner

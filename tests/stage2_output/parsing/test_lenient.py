@@ -3,6 +3,7 @@ import pytest
 from stage2_output.parsing.errors import Repaired, Unrepairable
 from stage2_output.parsing.lenient import LenientReader
 from stage2_output.parsing.strict import MOST_DEPTH, IntactParts, TooDeep
+from tests.stage2_output.texts import repairs
 from tests.tables import for_each
 
 
@@ -10,13 +11,8 @@ def read(text, after=""):
     """Read the object or array at the beginning of a text, after three other characters."""
     source = "So " + text + after
     found = LenientReader(source, 3, len(source), IntactParts(source), {}).read()
-    repairs = tuple((name, position - 3) for name, position in found.repairs)
-    return found._replace(end=found.end - 3, repairs=repairs)
-
-
-def named(text, *names):
-    """The repairs that are written as "name@position"."""
-    return tuple((name, int(position)) for name, position in (each.split("@") for each in names))
+    moved = tuple((name, position - 3) for name, position in found.repairs)
+    return found._replace(end=found.end - 3, repairs=moved)
 
 
 # Repaired and complete values: text, value, repairs.
@@ -113,7 +109,13 @@ COMPLETE = {
         {"a": 1},
         "special_space@1 single_quotes@2 special_space@6 special_space@8",
     ),
-    "full width": ("｛＂a＂：［1，“b”］｝", {"a": [1, "b"]}, None),
+    "full width": (
+        "｛＂a＂：［1，“b”］｝",
+        {"a": [1, "b"]},
+        "fullwidth_punctuation@0 fullwidth_punctuation@1 fullwidth_punctuation@4 "
+        "fullwidth_punctuation@5 fullwidth_punctuation@7 smart_quotes@8 "
+        "fullwidth_punctuation@11 fullwidth_punctuation@12",
+    ),
     # brackets
     "doubled braces": (
         '{{"a": {{"b": 1}}, "c": {}}}',
@@ -133,21 +135,7 @@ COMPLETE = {
 def test_a_repaired_value_is_complete_and_its_repairs_are_named(text, value, names, after):
     found = read(text, after)
     assert found == Repaired(value, len(text), found.repairs, complete=True, fragile=False)
-    if names is not None:
-        assert found.repairs == named(text, *names.split())
-
-
-def test_each_full_width_mark_is_reported():
-    assert [position for _, position in read("｛＂a＂：［1，“b”］｝").repairs] == [
-        0,
-        1,
-        4,
-        5,
-        7,
-        8,
-        11,
-        12,
-    ]
+    assert repairs(found) == names
 
 
 def test_literals_and_numbers_keep_their_types():
@@ -219,25 +207,20 @@ INCOMPLETE = {
 @for_each("text, value, names", INCOMPLETE.values())
 def test_a_value_that_had_to_be_closed_or_has_an_ellipsis_is_not_complete(text, value, names):
     found = read(text)
-    assert (found.value, found.repairs, found.complete) == (
-        value,
-        named(text, *names.split()),
-        False,
-    )
+    assert (found.value, repairs(found), found.complete) == (value, names, False)
 
 
-@pytest.mark.parametrize(
-    ("text", "value", "names"),
+@for_each(
+    "text, value, names",
     [
         ('{"a": "say "b" c"}', {"a": 'say "b" c'}, "unescaped_quote@11 unescaped_quote@13"),
         ('{"a": "b, "c": 1}', {"a": "b", "c": 1}, "missing_quote@8"),
     ],
 )
 def test_a_value_with_guessed_quotes_is_fragile(text, value, names):
-    found = read(text)
-    assert found == Repaired(
-        value, len(text), named(text, *names.split()), "missing" not in names, fragile=True
-    )
+    found, is_whole = read(text), "missing" not in names
+    assert found == Repaired(value, len(text), found.repairs, is_whole, fragile=True)
+    assert repairs(found) == names
 
 
 def test_the_end_of_the_text_ends_the_value():
@@ -248,7 +231,7 @@ def test_the_end_of_the_text_ends_the_value():
     assert LenientReader(source, 0, 5, IntactParts(source), {}).read().value == [1, 2]
 
 
-# ---- rejected texts: text, reason, position ----
+# ---- rejected texts: text, reason, position
 
 QUOTES = "has quotes that can be read in more ways than one"
 BARE = "has text without quotes that can be read in more ways than one"
@@ -325,12 +308,10 @@ def test_a_long_key_is_cut_in_the_message():
         read(f'{{"{key}": 1, "{key}": 2}}')
 
 
-# ---- depth ----
+# ---- depth
 
 
-@pytest.mark.parametrize(
-    ("begin", "end"), [("[,", "]"), ("{a:", "}"), ("{a:[,", "]}"), ("{{a:", "}}")]
-)
+@for_each("begin, end", [("[,", "]"), ("{a:", "}"), ("{a:[,", "]}"), ("{{a:", "}}")])
 def test_damaged_json_is_read_up_to_the_depth_limit(begin, end):
     most = MOST_DEPTH // (2 if "[" in begin and "{" in begin else 1)
     text = begin * most + "0" * ("a" in begin) + end * most

@@ -21,7 +21,7 @@ def test_every_closing_quote_can_also_open_a_string():
     )
 
 
-# ---- which quote ends a string: the second quote of each text does or does not ----
+# ---- which quote ends a string: the second quote of each text does or does not
 
 ENDS = {
     "member": [
@@ -127,8 +127,8 @@ def test_a_quote_with_other_text_after_it_does_not_end_a_string(role, text):
     assert not quotes(text, role).closes_string(second_quote(text))
 
 
-@pytest.mark.parametrize(
-    ("role", "text"),
+@for_each(
+    "role, text",
     [
         ("item", '"a""b"]'),
         ("item", '"" "b"]'),
@@ -162,7 +162,7 @@ def test_text_after_the_end_is_not_read():
     assert Quotes(text, 0, 4, "member", "}").closes_string(2)
 
 
-# ---- quotes inside a string ----
+# ---- quotes inside a string
 
 INNER = {
     "a pair": ('"say "b" c"', [5, 7]),
@@ -187,25 +187,23 @@ def test_quotes_inside_a_string_are_pairs_or_inside_words(text, positions):
     assert found.inner == len(positions)
 
 
-@pytest.mark.parametrize(
-    ("text", "positions"),
+@for_each(
+    "text, positions",
     [
+        # ends only
         ('"a" b"', [2]),
+        # ends a word
         ('"the dogs" bone"', [9]),
+        # alone
         ('"a " b"', [3]),
+        # opens twice
         ('"a "b "c" d"', [3, 6]),
+        # opens twice, in brackets
         ('"a "b ("c" d"', [3, 7]),
+        # a member
         ('"a": "b"', [2]),
+        # an item
         ('"a "b", "c" d"', [3, 5, 8]),
-    ],
-    ids=[
-        "ends only",
-        "ends a word",
-        "alone",
-        "opens twice",
-        "opens twice, in brackets",
-        "a member",
-        "an item",
     ],
 )
 def test_an_ambiguous_inner_quote_is_rejected(text, positions):
@@ -217,11 +215,7 @@ def test_an_ambiguous_inner_quote_is_rejected(text, positions):
     assert caught.value.position == positions[-1]
 
 
-@pytest.mark.parametrize(
-    ("text", "positions", "lines"),
-    [('"say "b"', [5], False), ('"say "b" c"', [5, 7], True)],
-    ids=["half of a pair", "over lines"],
-)
+@for_each("text, positions, lines", [('"say "b"', [5], False), ('"say "b" c"', [5, 7], True)])
 def test_every_pair_of_inner_quotes_must_be_complete_and_on_one_line(text, positions, lines):
     found = quotes(text)
     for at in positions:
@@ -234,11 +228,11 @@ def test_a_string_without_inner_quotes_may_span_lines():
     quotes('"a\nb"').check_inner_quotes(4, multiline=True)
 
 
-# ---- three quotes ----
+# ---- three quotes
 
 
-@pytest.mark.parametrize(
-    ("text", "end"),
+@for_each(
+    "text, end",
     [
         ('"""a\nb"""}', 6),
         ("'''a\nb''', 'c': 1}", 6),
@@ -254,7 +248,7 @@ def test_a_triple_quoted_text_ends_at_the_next_triple_quote(text, end):
     assert quotes(text).triple_quote_end() == end
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         '"""\n"a" b\n"""}',
@@ -272,7 +266,7 @@ def test_ambiguous_triple_quotes_are_rejected(text):
         quotes(text).triple_quote_end()
 
 
-# ---- a missing closing quote ----
+# ---- a missing closing quote
 
 
 @for_each(

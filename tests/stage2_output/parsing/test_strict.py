@@ -25,7 +25,7 @@ def test_valid_json_is_read_at_any_position(text, value):
     assert read_strictly(f"Hm: {text} and }}", 4) == (value, 4 + len(text))
 
 
-REFUSED = {
+REJECTED = {
     "nothing": "",
     "words": "abc",
     "whitespace before it": " 1",
@@ -54,19 +54,19 @@ REFUSED = {
 }
 
 
-@for_each("text", REFUSED.values())
+@for_each("text", REJECTED.values())
 def test_text_that_is_not_json_is_rejected(text):
     assert read_strictly(text, 0) is None
 
 
-# ---- depth ----
+# ---- depth
 
 
 def nested(depth, begin="[", end="]"):
     return begin * depth + "1" + end * depth
 
 
-@pytest.mark.parametrize(("begin", "end"), [("[", "]"), ('{"a":', "}"), ('{"a":[', "]}")])
+@for_each("begin, end", [("[", "]"), ('{"a":', "}"), ('{"a":[', "]}")])
 def test_json_is_read_up_to_the_depth_limit(begin, end):
     most = MOST_DEPTH // (1 + begin.count("[")) if "{" in begin else MOST_DEPTH
     text = nested(most, begin, end)
@@ -87,7 +87,7 @@ def test_the_depth_limit_applies_at_any_position():
         read_strictly(f'{{"a": 1, "b": [2, {nested(MOST_DEPTH - 1)}, 3]}}', 0)
 
 
-# ---- intact parts of a damaged text ----
+# ---- intact parts of a damaged text
 
 
 def read_part(text, start, end=None):
@@ -99,9 +99,7 @@ def test_a_part_is_read_at_its_position():
     assert read_part("{x: []}", 4) == ([], 6)
 
 
-@pytest.mark.parametrize(
-    "text", ["{a: 1}", "[1,]", '{"a": 1', "[tru]", '["a', '["\\', "[", "{", '[{"a" 1}]']
-)
+@for_each("text", ["{a: 1}", "[1,]", '{"a": 1', "[tru]", '["a', '["\\', "[", "{", '[{"a" 1}]'])
 def test_a_damaged_part_returns_none(text):
     assert read_part(text, 0) is None
 
@@ -118,7 +116,7 @@ def test_a_part_is_complete_regardless_of_the_slices_of_the_text(pad):
     assert read_part("!" + text + ",", 1) == (value, 1 + len(text))
 
 
-@pytest.mark.parametrize("size", [100_000, 1_000_000])
+@for_each("size", [100_000, 1_000_000])
 def test_a_part_may_be_long(size):
     text = '{"a": "' + "x" * size + '"}'
     assert read_part(text, 0) == ({"a": "x" * size}, len(text))

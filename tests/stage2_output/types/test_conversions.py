@@ -4,15 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stage2_output.types.conversions import ExpectedType
+from tests.stage2_output.schemas import ARRAY, BOOLEAN, INTEGER, NULL, NUMBER, OBJECT, STRING
 from tests.tables import for_each
-
-INTEGER, NUMBER, STRING = {"type": "integer"}, {"type": "number"}, {"type": "string"}
-BOOLEAN, NULL, ARRAY, OBJECT = (
-    {"type": "boolean"},
-    {"type": "null"},
-    {"type": "array"},
-    {"type": "object"},
-)
 
 
 def convert(value, schema):

@@ -7,7 +7,6 @@ from datetime import date
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
-import pytest
 from pydantic import (
     AfterValidator,
     Base64Bytes,
@@ -27,9 +26,9 @@ from pydantic_core import PydanticCustomError
 
 from stage2_output import Issue
 from stage2_output.types.typed_schema import TypedSchema
+from tests.stage2_output.schemas import SECRET
 from tests.tables import for_each
 
-SECRET = "hunter2"
 INVALID_DATE = "must be a valid date in the format YYYY-MM-DD, input is too short"
 
 
@@ -101,8 +100,8 @@ def raise_a_custom_error(value):
     raise PydanticCustomError("mine", "{number} is odd", {"number": value})
 
 
-@pytest.mark.parametrize(
-    ("validator", "message", "rule"),
+@for_each(
+    "validator, message, rule",
     [
         (raise_value_error, "does not fit: 5 is too big", "value_error"),
         (raise_without_a_message, "is not valid", "assertion_error"),
@@ -137,33 +136,31 @@ class Bus(BaseModel):
     line: int
 
 
-@pytest.mark.parametrize(
-    ("kind", "value", "paths"),
+@for_each(
+    "kind, value, paths",
     [
+        # alias
         (Trip, {"day": "x", "stops": {"a/b": ["2024-01-01", "x"]}}, ["/day", "/stops/a~1b/1"]),
+        # union
         (list[Trip | Wait | None], [None, {"day": "x"}], ["/1/day"]),
+        # key
         (dict[date, int], {"x": 1}, ["/x"]),
+        # number as key
         (dict[int, date], {"1": "x"}, ["/1"]),
+        # tagged
         (
             Annotated[Train | Bus, Field(discriminator="kind")],
             {"kind": "train", "day": "x"},
             ["/day"],
         ),
+        # untagged
         (Train | Bus, {"kind": "train", "day": "x"}, ["/day"]),
+        # scalars
         (date | int | list[int], "x", [""]),
+        # lists
         (list[date] | dict[str, date], ["x", "2024-01-01", "y"], ["/0", "/2"]),
+        # JSON in text
         (Json[list[date]], '["x"]', [""]),
-    ],
-    ids=[
-        "alias",
-        "union",
-        "key",
-        "number as key",
-        "tagged",
-        "untagged",
-        "scalars",
-        "lists",
-        "JSON in text",
     ],
 )
 def test_a_path_is_a_json_pointer_without_the_names_of_types(kind, value, paths):

@@ -1,12 +1,13 @@
 """Detection of values of recursive unions that would take pydantic exponential time."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import pytest
 from pydantic import BaseModel, Field, TypeAdapter
 
 from stage2_output.types.typed_schema import TypedSchema
 from stage2_output.types.unions import recursive_alternatives, takes_too_long
+from tests.stage2_output.schemas import nested
+from tests.tables import for_each
 
 
 class Sum(BaseModel):
@@ -66,8 +67,8 @@ class Flat(BaseModel):
     one: int | None
 
 
-@pytest.mark.parametrize(
-    ("kind", "alternatives"),
+@for_each(
+    "kind, alternatives",
     [
         (Sum, 2),
         (Named, 2),
@@ -96,13 +97,6 @@ def test_a_type_without_recursive_models_has_no_recursive_alternatives():
     assert recursive_alternatives(TypeAdapter(list[Outer]).json_schema()) == 0
 
 
-def nested(depth: int, wrap: Any) -> Any:
-    value: Any = 1
-    for _ in range(depth):
-        value = wrap(value)
-    return value
-
-
 WRAPS = {
     Sum: lambda value: {"of": [value], "op": "product"},
     Named: lambda value: {"of": {"a": value}},
@@ -111,26 +105,20 @@ WRAPS = {
 }
 
 
-@pytest.mark.parametrize("kind", WRAPS, ids=lambda kind: kind.__name__)
+@for_each("kind", WRAPS)
 def test_deeply_nested_alternatives_take_too_long(kind):
     alternatives = recursive_alternatives(TypedSchema(kind | int).schema)
-    assert not takes_too_long(alternatives, nested(8, WRAPS[kind]))
-    assert takes_too_long(alternatives, nested(40, WRAPS[kind]))
+    assert not takes_too_long(alternatives, nested(8, WRAPS[kind], 1))
+    assert takes_too_long(alternatives, nested(40, WRAPS[kind], 1))
 
 
-@pytest.mark.parametrize("op", ["left", 1])
+@for_each("op", ["left", 1])
 def test_deeply_nested_alternatives_with_a_discriminator_do_not_take_too_long(op):
     alternatives = recursive_alternatives(TypedSchema(Left).schema)
-    value = None
-    for _ in range(60):
-        value = {"op": op, "of": value}
-    assert not takes_too_long(alternatives, value)
+    assert not takes_too_long(alternatives, nested(60, lambda value: {"op": op, "of": value}, None))
 
 
 def test_deep_values_without_alternatives_and_wide_values_do_not_take_too_long():
-    assert not takes_too_long(
-        recursive_alternatives(TypedSchema(Tree).schema),
-        nested(60, lambda value: {"of": [value, 1]}),
-    )
-    wide = {"of": [{"of": [1] * 30} for _ in range(20_000)]}
+    deep, wide = nested(60, lambda value: {"of": [value, 1]}, 1), {"of": [{"of": [1] * 30}] * 1_000}
+    assert not takes_too_long(recursive_alternatives(TypedSchema(Tree).schema), deep)
     assert not takes_too_long(recursive_alternatives(TypedSchema(Sum).schema), wide)

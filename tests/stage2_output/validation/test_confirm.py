@@ -2,10 +2,10 @@
 
 import json
 import sys
-from collections import Counter
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from threading import Thread
+from types import SimpleNamespace
 
 import jsonschema
 import pytest
@@ -15,31 +15,44 @@ from hypothesis import strategies as st
 from stage2_output import CompiledSchema, InvalidSchema
 from stage2_output.validation import confirm
 from stage2_output.validation.confirm import never
+from tests.stage2_output.schemas import (
+    DRAFT4,
+    DRAFT7,
+    DRAFT2020,
+    INTEGER,
+    in_list,
+    is_valid,
+    nested,
+)
 from tests.tables import for_each
 
-DRAFT7 = "http://json-schema.org/draft-07/schema#"
-DRAFT2020 = "https://json-schema.org/draft/2020-12/schema"
+
+@contextmanager
+def with_rs():
+    """Skip a test if `jsonschema_rs` is not installed."""
+    pytest.importorskip("jsonschema_rs")
+    yield
 
 
-@pytest.fixture(params=[True, False], ids=["with jsonschema-rs", "without"])
-def with_rs(request, monkeypatch):
-    """Whether `jsonschema_rs` can be imported."""
-    if request.param:
-        pytest.importorskip("jsonschema_rs")
-    else:
-        monkeypatch.setattr(confirm, "find_spec", lambda name: None)
-    return request.param
+@contextmanager
+def without_rs():
+    """Compile schemas as if `jsonschema_rs` were not installed."""
+    with pytest.MonkeyPatch.context() as changes:
+        changes.setattr(confirm, "find_spec", lambda name: None)
+        yield
 
 
-def is_confirmed(schema):
-    return CompiledSchema(schema)._confirm is not never
+with_and_without_rs = for_each("library", [with_rs, without_rs])
+
+
+def is_confirmed(compiled):
+    return compiled._confirm is not never
 
 
 # ---- schemas that are confirmed
-# ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_each(
     "schema",
     [
         {"type": "object", "properties": {"format": {"type": "string"}, "pattern": {}, "$id": {}}},
@@ -51,8 +64,8 @@ def is_confirmed(schema):
     ],
 )
 def test_schemas_with_the_same_meaning_in_both_libraries_are_confirmed(schema):
-    pytest.importorskip("jsonschema_rs")
-    assert is_confirmed(schema)
+    with with_rs():
+        assert is_confirmed(CompiledSchema(schema))
 
 
 @for_each(
@@ -63,9 +76,13 @@ def test_schemas_with_the_same_meaning_in_both_libraries_are_confirmed(schema):
         {"multipleOf": 0.1},
         {"patternProperties": {"a": {}}},
         {"unevaluatedProperties": False},
+        {"unevaluatedItems": False},
+        {"$anchor": "a"},
+        {"contentEncoding": "base64"},
+        {"contentMediaType": "application/json"},
         {"enum": [10**30]},
         {"const": 1e30},
-        {"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer"},
+        {"$schema": DRAFT4, "type": "integer"},
         {"type": "array", "items": {"$ref": "#"}},
         {"anyOf": [{"$ref": "#"}, {}]},
         {"$defs": {"a": {"$id": "https://example.com/a"}}},
@@ -79,26 +96,20 @@ def test_schemas_with_the_same_meaning_in_both_libraries_are_confirmed(schema):
     ],
 )
 def test_other_schemas_are_checked_by_jsonschema_only(schema):
-    assert not is_confirmed(schema)
+    assert not is_confirmed(CompiledSchema(schema))
 
 
 def test_schemas_with_exponentially_many_references_are_checked_by_jsonschema_only():
     chained = {f"s{n}": {"anyOf": [{"$ref": f"#/$defs/s{n + 1}"}] * 2} for n in range(30)}
-    compiled = CompiledSchema(
-        {"$defs": {**chained, "s30": {"type": "integer"}}, "$ref": "#/$defs/s0"}
-    )
-    assert compiled._confirm is never
+    compiled = CompiledSchema({"$defs": {**chained, "s30": INTEGER}, "$ref": "#/$defs/s0"})
+    assert not is_confirmed(compiled)
     assert compiled.fits(1)
 
 
 # ---- the same verdicts
-# ------------------------------------------------------------------------------------
-
-DEEP = []
-for _ in range(100_000):
-    DEEP = [DEEP]
 
 
+@with_and_without_rs
 @for_each(
     "schema, value, fits",
     [
@@ -127,15 +138,14 @@ for _ in range(100_000):
         ({"$schema": DRAFT7, "prefixItems": [False]}, [1], True),
         ({"pattern": "^a$"}, "a\n", True),
         ({"pattern": r"^\d$"}, "٣", True),
-        ({"type": "array"}, DEEP, True),
+        ({"type": "array"}, nested(100_000, in_list, []), True),
     ],
 )
 def test_special_values_have_the_same_verdict_with_and_without_jsonschema_rs(
-    schema, value, fits, with_rs
+    schema, value, fits, library
 ):
-    compiled = CompiledSchema(schema)
-    assert compiled.fits(value) is fits
-    assert (compiled.issues(value) == ()) is fits
+    with library():
+        assert is_valid(CompiledSchema(schema), value) is fits
 
 
 NAMES = st.sampled_from(["a", "b", "ab", ""])
@@ -155,10 +165,11 @@ PATTERNS = st.sampled_from(
     ["a", "^a$", "b|c", r"^\d+$", "", "(a)b", "[^a]", "^[a-b]{1,2}$", "a.?$"]
 )
 SIZES = st.sampled_from([0, 1, 2, 2.0])
-SCHEMAS = st.deferred(lambda: st.booleans() | st.lists(RULE, max_size=3).map(dict))
+SCHEMAS = st.deferred(lambda: st.booleans() | RULES)
 RULE = st.deferred(
     lambda: st.one_of([st.tuples(st.just(name), each) for name, each in KEYWORDS.items()])
 )
+RULES = st.lists(RULE, max_size=3).map(dict)
 SCHEMA_LISTS = st.lists(SCHEMAS, min_size=1, max_size=2)
 KEYWORDS = {
     "$ref": st.sampled_from(["#/$defs/a", "#/$defs/b"]),
@@ -186,37 +197,34 @@ KEYWORDS = {
 }
 
 
-@pytest.mark.parametrize("examples", [6, pytest.param(40, marks=pytest.mark.long)])
-@pytest.mark.parametrize("draft", [DRAFT2020, DRAFT7])
-@pytest.mark.parametrize("keyword", KEYWORDS)
-def test_random_schemas_and_values_have_the_verdict_of_jsonschema_alone(
-    keyword, draft, examples, monkeypatch
-):
-    pytest.importorskip("jsonschema_rs")
-    seen = Counter()
+@st.composite
+def random_schemas(draw, keyword):
+    """Draw a schema with a keyword, with other rules, and with references."""
+    draft, others = draw(st.sampled_from([DRAFT2020, DRAFT7])), draw(RULES)
+    definitions = {"a": draw(SCHEMAS), "b": INTEGER}
+    return {"$schema": draft, **others, keyword: draw(KEYWORDS[keyword]), "$defs": definitions}
+
+
+@pytest.mark.parametrize("examples", [3, pytest.param(80, marks=pytest.mark.long)])
+@for_each("keyword", KEYWORDS)
+def test_random_schemas_and_values_have_the_verdict_of_jsonschema_alone(keyword, examples):
+    seen = set()
 
     @settings(max_examples=examples)
-    @given(st.data())
-    def judge(data):
-        rules = data.draw(st.lists(RULE, max_size=3).map(dict)) | {
-            keyword: data.draw(KEYWORDS[keyword])
-        }
-        definitions = {"a": data.draw(SCHEMAS), "b": {"type": "integer"}}
-        schema = {"$schema": draft, **rules, "$defs": definitions}
+    @given(random_schemas(keyword), st.lists(VALUES, min_size=4, max_size=4))
+    def compare(schema, values):
         try:
             fast = CompiledSchema(schema)
         except InvalidSchema:
             return
-        with monkeypatch.context() as without:
-            without.setattr(confirm, "find_spec", lambda name: None)
+        with without_rs():
             slow = CompiledSchema(schema)
-        for value in data.draw(st.lists(VALUES, min_size=4, max_size=4)):
-            fits = slow.fits(value)
-            assert fast.fits(value) is fits
-            assert (fast.issues(value) == ()) is fits
-            seen[fast._confirm is never, fits] += 1
+        for value in values:
+            assert is_valid(fast, value) is slow.fits(value)
+            seen.add(slow.fits(value))
 
-    judge()
+    with with_rs():
+        compare()
     assert seen
 
 
@@ -232,69 +240,71 @@ def error_of(schema):
 NAMES_OF_KEYWORDS = [*KEYWORDS, "$id", "$anchor", "$dynamicRef", "$defs", "$comment", "items"]
 
 
-@settings(max_examples=100)
-@given(
-    st.sampled_from([DRAFT2020, DRAFT7]),
-    st.lists(RULE, max_size=3).map(dict),
-    st.sampled_from(NAMES_OF_KEYWORDS),
-    VALUES | st.sampled_from([{"a": {"type": "text"}}, {"type": []}, ["a", "a"], {"b": ["a"]}]),
-)
-def test_an_invalid_schema_has_the_same_error_with_and_without_jsonschema_rs(
-    draft, rules, keyword, value
-):
-    pytest.importorskip("jsonschema_rs")
-    for schema in (
-        {"$schema": draft, **rules, keyword: value},
-        {"$schema": draft, "properties": {"a": {**rules, keyword: value}}},
-    ):
-        with pytest.MonkeyPatch.context() as without:
-            without.setattr(confirm, "find_spec", lambda name: None)
-            expected = error_of(schema)
-        assert error_of(schema) == expected
+@pytest.mark.parametrize("examples", [40, pytest.param(200, marks=pytest.mark.long)])
+def test_an_invalid_schema_has_the_same_error_with_and_without_jsonschema_rs(examples):
+    drafts, keywords = st.sampled_from([DRAFT2020, DRAFT7]), st.sampled_from(NAMES_OF_KEYWORDS)
+    invalid = st.sampled_from([{"a": {"type": "text"}}, {"type": []}, ["a", "a"], {"b": ["a"]}])
+    errors = set()
+
+    @settings(max_examples=examples)
+    @given(drafts, RULES, keywords, VALUES | invalid)
+    def compare(draft, rules, keyword, value):
+        part = {**rules, keyword: value}
+        for schema in ({"$schema": draft, **part}, {"$schema": draft, "properties": {"a": part}}):
+            with without_rs():
+                expected = error_of(schema)
+            assert error_of(schema) == expected
+            errors.add(expected)
+
+    with with_rs():
+        compare()
+    assert len(errors) > examples / 2
 
 
-@settings(max_examples=300)
-@given(st.lists(RULE, max_size=3).map(dict), VALUES)
-@example({"patternProperties": {"a": False}}, {"ab": 1})
-def test_verdicts_are_those_of_the_jsonschema_library(rules, value):
-    schema = {**rules, "$defs": {"a": {"type": "string"}, "b": {"maximum": 2}}}
-    if "uniqueItems" in json.dumps(schema):  # the library compares only neighbours
-        return
-    try:
-        valid = jsonschema.Draft202012Validator(schema).is_valid(value)
-    except (TypeError, ValueError, ArithmeticError):
-        return
-    assert CompiledSchema(schema).fits(value) is valid
+@pytest.mark.parametrize("examples", [60, pytest.param(600, marks=pytest.mark.long)])
+def test_verdicts_are_those_of_the_jsonschema_library(examples):
+    seen = set()
+
+    @settings(max_examples=examples)
+    @given(RULES, VALUES)
+    @example({"patternProperties": {"a": False}}, {"ab": 1})
+    def compare(rules, value):
+        schema = {**rules, "$defs": {"a": {"type": "string"}, "b": {"maximum": 2}}}
+        if "uniqueItems" in json.dumps(schema):  # the library compares only neighbours
+            return
+        try:
+            valid = jsonschema.Draft202012Validator(schema).is_valid(value)
+        except (TypeError, ValueError, ArithmeticError):
+            return
+        assert CompiledSchema(schema).fits(value) is valid
+        seen.add(valid)
+
+    compare()
+    assert seen == {True, False}
 
 
-@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.long)])
-def test_recorded_calls_have_the_verdict_of_the_jsonschema_library(every, recorded, say, with_rs):
+@pytest.mark.parametrize("every", [20, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("library", [with_rs, without_rs])
+def test_recorded_calls_have_the_verdict_of_the_jsonschema_library(every, recorded, say, library):
     rows, _ = recorded("tools.jsonl")
-    schemas, calls, wrong = {}, 0, []
+    calls, wrong, confirmed = 0, [], set()
     for row in rows[::every]:
-        for tool in row["tools"]:
-            if (key := json.dumps(tool["parameters"])) not in schemas:
-                schemas[key] = (
-                    CompiledSchema(tool["parameters"]),
-                    jsonschema.Draft202012Validator(tool["parameters"]),
-                )
-        tools = {tool["name"]: schemas[json.dumps(tool["parameters"])] for tool in row["tools"]}
+        parameters = {tool["name"]: tool["parameters"] for tool in row["tools"]}
         for call in [*row["valid_calls"], *row.get("invalid_calls", ())]:
-            ours, library = tools[call["name"]]
+            schema = parameters[call["name"]]
+            with library():
+                compiled = CompiledSchema(schema)
+            confirmed.add(is_confirmed(compiled))
+            valid = jsonschema.Draft202012Validator(schema).is_valid(call["arguments"])
             calls += 1
-            if ours.fits(call["arguments"]) is not library.is_valid(call["arguments"]):
+            if compiled.fits(call["arguments"]) is not valid:
                 wrong.append((row["id"], call))
-    confirmed = sum(ours._confirm is not never for ours, _ in schemas.values())
-    say(
-        f"tools.jsonl: {calls} calls judged alike; jsonschema-rs confirms "
-        f"{confirmed} of {len(schemas)} schemas"
-    )
+    say(f"tools.jsonl: {calls} calls have the same verdict")
     assert wrong == []
-    assert bool(confirmed) is with_rs
+    assert (True in confirmed) is (library is with_rs)
 
 
 # ---- no side effects
-# ---------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -314,26 +324,29 @@ def connections():
         thread.join()
 
 
+NOT_CONTAINED = pytest.raises(InvalidSchema, match="does not contain")
+
+
 # Without the filter, jsonschema would raise the warning before it connects.
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("keyword", ["$ref", "$dynamicRef", "$schema"])
-def test_references_and_dialects_are_never_downloaded(keyword, with_rs, connections):
+@with_and_without_rs
+@for_each(
+    "keyword, error",
+    [("$ref", NOT_CONTAINED), ("$dynamicRef", NOT_CONTAINED), ("$schema", nullcontext())],
+)
+def test_references_and_dialects_are_never_downloaded(keyword, error, library, connections):
     url, received = connections
-    schema = {"properties": {"a": {keyword: url}}}
-    with (
-        nullcontext()
-        if keyword == "$schema"
-        else pytest.raises(InvalidSchema, match="does not contain")
-    ):
-        CompiledSchema(schema).issues({"a": 1})
+    with library(), error:
+        CompiledSchema({"properties": {"a": {keyword: url}}}).issues({"a": 1})
     assert received == []
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_reference_to_data_is_never_downloaded(with_rs, connections):
+@for_each("library, error", [(with_rs, NOT_CONTAINED), (without_rs, nullcontext())])
+def test_a_reference_to_data_is_never_downloaded(library, error, connections):
     url, received = connections
     schema = {"default": {"$ref": url}, "properties": {"a": {"$ref": "#/default"}}}
-    with pytest.raises(InvalidSchema, match="does not contain") if with_rs else nullcontext():
+    with library(), error:
         assert not CompiledSchema(schema).fits({"a": 1})
     assert received == []
 
@@ -342,53 +355,42 @@ class PanicException(BaseException):
     """The class of panics of a library in Rust, which is not an `Exception`."""
 
 
-def library_that(raises, *, when):
-    """Return a stand-in for `jsonschema_rs` that raises an error in one of its three steps.
-
-    It confirms nothing.
-    """
+@contextmanager
+def failing_library(error, *, when):
+    """Replace `jsonschema_rs` by a module that confirms nothing and raises an error in one step."""
 
     def step(name, result):
         def run(*args, **options):
             if name == when:
-                raise raises
+                raise error
             return result
 
         return run
 
-    class Validator:
-        is_valid = staticmethod(step("checking", False))
-
-    class Library:
-        validator_for = staticmethod(step("compiling", Validator))
-
-        class meta:  # noqa: N801
-            is_valid = staticmethod(step("reading", False))
-
-    return Library
+    validator = SimpleNamespace(is_valid=step("checking", False))
+    meta = SimpleNamespace(is_valid=step("reading", False))
+    library = SimpleNamespace(validator_for=step("compiling", validator), meta=meta)
+    with pytest.MonkeyPatch.context() as changes:
+        changes.setattr(confirm, "find_spec", lambda name: True)
+        changes.setitem(sys.modules, "jsonschema_rs", library)
+        yield
 
 
 STEPS = ["reading", "compiling", "checking"]
 
 
-@pytest.mark.parametrize("error", [PanicException, ValueError])
-@pytest.mark.parametrize("when", STEPS)
-def test_after_a_failure_of_jsonschema_rs_the_verdict_is_that_of_jsonschema(
-    error, when, monkeypatch
-):
-    monkeypatch.setattr(confirm, "find_spec", lambda name: True)
-    monkeypatch.setitem(sys.modules, "jsonschema_rs", library_that(error, when=when))
-    compiled = CompiledSchema({"type": "integer"})
-    assert compiled.fits(1)
-    assert compiled.issues(1) == ()
-    assert not compiled.fits("1")
-    with pytest.raises(InvalidSchema, match="invalid at"):
-        CompiledSchema({"type": "text"})
+@for_each("error", [PanicException, ValueError])
+@for_each("when", STEPS)
+def test_after_a_failure_of_jsonschema_rs_the_verdict_is_that_of_jsonschema(error, when):
+    with failing_library(error, when=when):
+        compiled = CompiledSchema(INTEGER)
+        assert is_valid(compiled, 1)
+        assert not is_valid(compiled, "1")
+        with pytest.raises(InvalidSchema, match="invalid at"):
+            CompiledSchema({"type": "text"})
 
 
-@pytest.mark.parametrize("when", STEPS)
-def test_a_keyboard_interrupt_in_jsonschema_rs_is_raised(when, monkeypatch):
-    monkeypatch.setattr(confirm, "find_spec", lambda name: True)
-    monkeypatch.setitem(sys.modules, "jsonschema_rs", library_that(KeyboardInterrupt, when=when))
-    with pytest.raises(KeyboardInterrupt):
-        CompiledSchema({"type": "integer"}).fits(1)
+@for_each("when", STEPS)
+def test_a_keyboard_interrupt_in_jsonschema_rs_is_raised(when):
+    with failing_library(KeyboardInterrupt, when=when), pytest.raises(KeyboardInterrupt):
+        CompiledSchema(INTEGER).fits(1)

@@ -1,17 +1,9 @@
 import json
 
-import pytest
-
-from stage2_output import CompiledSchema, Issue
+from stage2_output import Issue
 from stage2_output.validation.messages import requirement
+from tests.stage2_output.schemas import SECRET, issues
 from tests.tables import for_each
-
-SECRET = "hunter2"
-
-
-def issues(schema, value):
-    return CompiledSchema(schema).issues(value)
-
 
 RULES = {
     "type": ({"type": "integer"}, SECRET, "must be integer, not string"),
@@ -71,8 +63,8 @@ def test_the_message_of_a_rule_does_not_contain_the_value(schema, value, message
     assert SECRET not in repr(nested)
 
 
-@pytest.mark.parametrize(
-    ("schema", "value", "message"),
+@for_each(
+    "schema, value, message",
     [
         (
             {"contains": {"type": "null"}, "minContains": 2},
@@ -91,8 +83,8 @@ def test_messages_of_some_rules_depend_on_other_keywords(schema, value, message)
     assert [issue.message for issue in issues(schema, value)] == [message]
 
 
-@pytest.mark.parametrize(
-    ("draft", "schema", "value", "path", "message"),
+@for_each(
+    "draft, schema, value, path, message",
     [
         ("04", {"minimum": 5, "exclusiveMinimum": True}, 5, "", "must be more than 5"),
         ("04", {"maximum": 5, "exclusiveMaximum": True}, 5, "", "must be less than 5"),
@@ -106,8 +98,8 @@ def test_rules_of_older_drafts_have_messages(draft, schema, value, path, message
     assert [(issue.path, issue.message) for issue in issues(schema, value)] == [(path, message)]
 
 
-@pytest.mark.parametrize(
-    ("value", "name"),
+@for_each(
+    "value, name",
     [
         ({}, "object"),
         ([], "array"),

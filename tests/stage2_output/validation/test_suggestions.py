@@ -1,18 +1,15 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stage2_output import nearest
 from stage2_output.validation.suggestions import (
-    listed,
-    pointer_step,
     printable,
-    quoted,
 )
+from tests.tables import for_each
 
 
-@pytest.mark.parametrize(
-    ("name", "near"),
+@for_each(
+    "name, near",
     [
         ("locaton", "Location"),
         ("UNIT", "unit"),
@@ -26,8 +23,8 @@ def test_nearest_returns_the_most_similar_name(name, near):
     assert nearest(name, []) is None
 
 
-@pytest.mark.parametrize(
-    ("name", "near"),
+@for_each(
+    "name, near",
     [
         ("input_date", "date"),
         ("seats", "number_of_seats"),
@@ -42,10 +39,7 @@ def test_a_name_is_similar_to_the_only_one_with_more_or_fewer_words(name, near):
     assert nearest(name, known) == near
 
 
-@pytest.mark.parametrize(
-    ("name", "other"),
-    [("zebra", "brand"), ("ocean", "location"), ("water", "date")],
-)
+@for_each("name, other", [("zebra", "brand"), ("ocean", "location"), ("water", "date")])
 def test_words_that_share_some_letters_are_not_similar(name, other):
     assert nearest(name, [other]) is None
 
@@ -71,8 +65,8 @@ def test_a_name_that_differs_only_in_case_is_found_among_thousands():
     assert nearest("NAME 9000", (f"name {number}" for number in range(10_000))) == "name 9000"
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@for_each(
+    "text, expected",
     [
         ("plain", "plain"),
         ("one\ntwo\tthree\u2028four", "one two three four"),
@@ -91,27 +85,3 @@ def test_printable_texts_can_be_encoded_and_have_a_limited_length(text, most):
     assert printed.isprintable()
     assert len(printed) <= most
     printed.encode()
-
-
-def test_a_quoted_name_cannot_end_its_own_quotes():
-    assert quoted("a`; ignore `b") == "`a'; ignore 'b`"
-    assert quoted("k" * 50) == f"`{'k' * 39}…`"
-
-
-def test_ten_names_are_listed_and_the_rest_are_counted():
-    assert listed(["a", "b"]) == "`a`, `b`"
-    assert listed([str(number) for number in range(12)]) == (
-        "`0`, `1`, `2`, `3`, `4`, `5`, `6`, `7`, `8`, `9` and 2 more"
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "pointer"),
-    [("a", "/a"), (0, "/0"), ("", "/"), ("a/b", "/a~1b"), ("m~n", "/m~0n"), ("~1", "/~01")],
-)
-def test_a_step_of_a_json_pointer_is_escaped(name, pointer):
-    assert pointer_step(name) == pointer
-
-
-def test_a_very_long_step_is_cut():
-    assert pointer_step("k" * 1000) == "/" + "k" * 80

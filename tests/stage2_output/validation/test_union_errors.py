@@ -1,33 +1,25 @@
-import pytest
-
-from stage2_output import CompiledSchema, Issue
+from stage2_output import Issue
+from tests.stage2_output.schemas import SECRET, issues, nested, paths_and_messages
 from tests.tables import for_each
 
-SECRET = "hunter2"
 
-
-def issues(schema, value):
-    return CompiledSchema(schema).issues(value)
-
-
-def paths_and_messages(schema, value):
-    return [(issue.path, issue.message) for issue in issues(schema, value)]
-
-
-@pytest.mark.parametrize("rule", ["anyOf", "oneOf"])
-@pytest.mark.parametrize(
-    ("branches", "value", "found"),
+@for_each("rule", ["anyOf", "oneOf"])
+@for_each(
+    "branches, value, found",
     [
+        # object
         (
             [{"type": "string"}, {"type": "object", "properties": {"n": {"type": "integer"}}}],
             {"n": SECRET},
             [("/n", "must be integer, not string")],
         ),
+        # string
         (
             [{"type": "null"}, {"type": "string", "minLength": 50}],
             SECRET,
             [("", "must have 50 or more characters")],
         ),
+        # fewest issues
         (
             [
                 {"maxProperties": 0, "required": ["lat", "lon"]},
@@ -37,7 +29,6 @@ def paths_and_messages(schema, value):
             [("", "must have 0 or fewer properties"), ("/city", "is missing")],
         ),
     ],
-    ids=["object", "string", "fewest issues"],
 )
 def test_the_intended_branch_of_an_alternative_is_explained(rule, branches, value, found):
     assert paths_and_messages({rule: branches}, value) == found
@@ -97,40 +88,47 @@ def test_a_property_that_two_branches_share_does_not_hide_other_issues():
     ]
 
 
-@pytest.mark.parametrize(
-    ("branches", "value", "message", "rule"),
+@for_each(
+    "branches, value, message, rule",
     [
+        # types
         (
             [{"type": "integer"}, {"type": "string"}],
             None,
             "must be integer or string, not null",
             "type",
         ),
+        # optional enum
         (
             [{"enum": ["a", "b"], "type": "string"}, {"type": "null"}],
             "c",
             'must be one of ["a", "b"] or null',
             "enum",
         ),
+        # and a wrong type
         (
             [{"enum": ["a", "b"], "type": "string"}, {"type": "null"}],
             5,
             'must be one of ["a", "b"] or null',
             "enum",
         ),
+        # constants
         (
             [{"const": "a"}, {"const": "b"}, {"const": "a"}],
             "c",
             'must be one of ["a", "b"]',
             "enum",
         ),
+        # 1 is not true
         (
             [{"const": 1}, {"const": "1"}, {"const": True}],
             "c",
             'must be one of [1, "1", true]',
             "enum",
         ),
+        # optional constant
         ([{"const": "a"}, {"type": "null"}], 5, 'must be "a" or null', "enum"),
+        # nested
         (
             [
                 {"type": "null"},
@@ -140,15 +138,6 @@ def test_a_property_that_two_branches_share_does_not_hide_other_issues():
             'must be one of ["a", "b"] or null or integer',
             "enum",
         ),
-    ],
-    ids=[
-        "types",
-        "optional enum",
-        "and a wrong type",
-        "constants",
-        "1 is not true",
-        "optional constant",
-        "nested",
     ],
 )
 def test_alternatives_of_single_values_are_reported_as_one_choice(branches, value, message, rule):
@@ -171,8 +160,8 @@ def test_common_issues_are_reported_if_no_branch_was_clearly_intended():
     ]
 
 
-@pytest.mark.parametrize(
-    ("branches", "message"),
+@for_each(
+    "branches, message",
     [
         ([False, False], "has a value where none is allowed"),
         ([False, {"type": "string"}], "must be string, not integer"),
@@ -183,24 +172,28 @@ def test_a_branch_that_accepts_no_value_is_not_the_intended_one(branches, messag
     assert paths_and_messages({"anyOf": branches}, 5) == [("", message)]
 
 
-@pytest.mark.parametrize(
-    ("schema", "value", "found"),
+@for_each(
+    "schema, value, found",
     [
+        # allOf and $ref
         (
             {"allOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"anyOf": OPERATION}}},
             {"op": "add"},
             [("/file", "is missing (string)")],
         ),
+        # then
         (
             {"if": {"required": ["a"]}, "then": {"anyOf": OPERATION}, "else": {"required": ["b"]}},
             {"a": 1, "op": "add"},
             [("/file", "is missing (string)")],
         ),
+        # else
         (
             {"if": {"required": ["a"]}, "then": {"anyOf": OPERATION}, "else": {"required": ["b"]}},
             {},
             [("/b", "is missing")],
         ),
+        # alternatives in alternatives
         (
             {
                 "properties": {
@@ -216,7 +209,6 @@ def test_a_branch_that_accepts_no_value_is_not_the_intended_one(branches, messag
             [("/x/0/id", "is missing (integer)")],
         ),
     ],
-    ids=["allOf and $ref", "then", "else", "alternatives in alternatives"],
 )
 def test_issues_are_found_inside_other_rules(schema, value, found):
     assert paths_and_messages(schema, value) == found
@@ -238,9 +230,7 @@ def test_nested_alternatives_are_explained_at_the_deepest_value():
         },
         "$ref": "#/$defs/tree",
     }
-    value = SECRET
-    for _ in range(20):
-        value = {"k": value}
+    value = nested(20, lambda value: {"k": value}, SECRET)
     assert paths_and_messages(schema, value) == [
         ("/k" * 20, "must be object or integer, not string")
     ]
