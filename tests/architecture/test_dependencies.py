@@ -1,6 +1,5 @@
 """`pyproject.toml` declares every distribution that the packages import."""
 
-import ast
 import re
 import sys
 import tomllib
@@ -9,7 +8,8 @@ from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
-import pytest
+from tests.architecture.sources import imports
+from tests.tables import for_each
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ["stage0_gateway", "stage1_context", "stage2_output", "stage3_tools", "llm_stages"]
@@ -29,12 +29,8 @@ def normalized(name: str) -> str:
 
 def imported(source: str) -> set[str]:
     """Return the top-level modules that a source imports, also inside functions."""
-    modules = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            modules.update(each.name.partition(".")[0] for each in node.names)
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            modules.add(node.module.partition(".")[0])
+    absolute = [name for name, _ in imports(source) if not name.startswith(".")]
+    modules = {name.partition(".")[0] for name in absolute}
     return modules - set(sys.stdlib_module_names) - {*PACKAGES}
 
 
@@ -55,7 +51,7 @@ def undeclared(source: str, declared: set[str]) -> set[str]:
     return {module for module in imported(source) if not is_declared(module)}
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@for_each("package", PACKAGES)
 def test_every_imported_distribution_is_declared(package):
     runtime = [extra for extra in EXTRAS if extra not in ("bench", "test", "dev")]
     declared = names(PROJECT["dependencies"]).union(*(names(EXTRAS[extra]) for extra in runtime))

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.architecture.sources import imports, parse
 from tests.tables import for_each
 
 ROOT = Path(__file__).parents[2]
@@ -94,22 +95,6 @@ def modules(stage: Path) -> dict[str, Path]:
     return {".".join(path.relative_to(stage.parent).with_suffix("").parts): path for path in files}
 
 
-def imports(path: Path) -> Iterator[tuple[str, bool]]:
-    """Yield the dotted name of each import, and whether it is inside a function."""
-    yield from _imports(ast.parse(path.read_text()), inside=False)
-
-
-def _imports(node: ast.AST, inside: bool) -> Iterator[tuple[str, bool]]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.Import):
-            yield from ((name.name, inside) for name in child.names)
-        elif isinstance(child, ast.ImportFrom):
-            module = "." * child.level + (child.module or "")
-            yield from ((f"{module}.{name.name}", inside) for name in child.names)
-        is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
-        yield from _imports(child, inside or is_function)
-
-
 def unit_of(module: str) -> str:
     """Return the top-level module or the room of a module."""
     parts = module.split(".")
@@ -124,7 +109,7 @@ def problems(root: Path, stage: str, table: dict[str, list[str]], lazy=LAZY) -> 
     found += [f"{unit} is in the table but does not exist" for unit in units if unit not in present]
     graph: dict[str, set[str]] = {name: set() for name in known}
     for name, path in known.items():
-        for imported, inside in imports(path):
+        for imported, inside in imports(path.read_text()):
             if imported.startswith("."):
                 found.append(f"{name} uses a relative import")
             elif imported.split(".")[0] != stage:
@@ -171,15 +156,15 @@ def listed(docstring: str, heading: str) -> list[str]:
 
 
 def docstring_of(path: Path) -> str:
-    return ast.get_docstring(ast.parse(path.read_text()), clean=False) or ""
+    return ast.get_docstring(parse(path.read_text()), clean=False) or ""
 
 
-@pytest.mark.parametrize("stage", LAYERS)
+@for_each("stage", LAYERS)
 def test_imports_point_in_the_direction_of_the_table(stage):
     assert problems(ROOT, stage, LAYERS[stage]) == []
 
 
-@pytest.mark.parametrize("stage", LAYERS)
+@for_each("stage", LAYERS)
 def test_a_package_lists_its_top_level_in_reading_order_and_its_rooms(stage):
     docstring, units = docstring_of(ROOT / stage / "__init__.py"), order(LAYERS[stage])
     assert listed(docstring, "Reading order:") == [unit for unit in units if not unit.endswith("/")]
@@ -188,7 +173,7 @@ def test_a_package_lists_its_top_level_in_reading_order_and_its_rooms(stage):
     )
 
 
-@pytest.mark.parametrize("stage", LAYERS)
+@for_each("stage", LAYERS)
 def test_a_room_lists_its_modules_and_holds_no_code(stage):
     for init in (ROOT / stage).glob("*/__init__.py"):
         names = {path.stem for path in init.parent.glob("*.py")} - {"__init__"}
@@ -197,64 +182,75 @@ def test_a_room_lists_its_modules_and_holds_no_code(stage):
         ]
         assert (init.parent.name, missing) == (init.parent.name, [])
         is_face = init.parent.relative_to(ROOT).as_posix() in FACES
-        assert is_face or len(ast.parse(init.read_text()).body) == 1, init
+        assert is_face or len(parse(init.read_text()).body) == 1, init
 
 
-@pytest.mark.parametrize("stage", LAYERS)
-def test_a_package_exports_every_name_that_it_imports_from_its_stage(stage):
-    """As `from module import Name as Name`, which type checkers accept, and in `__all__`. Names that
-    are imported at their first use are part of `from package import *` as well."""
-    tree = ast.parse((ROOT / stage / "__init__.py").read_text())
+def exports(stage: str) -> tuple[list[ast.alias], list[str]]:
+    """Return the imports of a package from its own modules, and the modules of its lazy imports."""
+    tree = parse((ROOT / stage / "__init__.py").read_text())
     found = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    exported = [each for node in found if node.module.startswith(stage) for each in node.names]
-    assert [each.name for each in exported if each.asname != each.name] == []
-    names = [each.name for each in exported]
     lazy = [
         each.module
         for block in tree.body
         if isinstance(block, ast.If) and getattr(block.test, "id", "") == "TYPE_CHECKING"
         for each in block.body
     ]
-    program = (
-        f"import sys, {stage} as s; loaded = sys.modules.keys() & {{*{lazy}}}\n"
-        f"from {stage} import *; print(loaded, {{*getattr(s, '__all__', ())}} ^ {{*{names}}}, "
-        f"[n for n in {names} if n not in globals()])"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert ran.stdout == "set() set() []\n"
+    return [each for node in found if node.module.startswith(stage) for each in node.names], lazy
+
+
+@for_each("stage", LAYERS)
+def test_a_package_exports_names_in_the_form_that_type_checkers_accept(stage):
+    names, _ = exports(stage)
+    assert [each.name for each in names if each.asname != each.name] == []
+
+
+IMPORT_ALL = """
+import sys
+from importlib import import_module
+
+PACKAGES = {packages}
+modules = {{name: import_module(name) for name in PACKAGES}}
+for name, (names, lazy) in PACKAGES.items():
+    print(name, "loaded", sys.modules.keys() & {{*lazy}}, end=", ")
+    print("not in both", {{*getattr(modules[name], "__all__", ())}} ^ {{*names}})
+for name, (names, _) in PACKAGES.items():
+    space = {{}}
+    exec(f"from {{name}} import *", space)
+    print(name, "missing", [each for each in names if each not in space])
+"""
+
+
+def test_all_contains_the_exported_names_and_loads_lazy_ones_at_their_first_use():
+    packages = {}
+    for stage in LAYERS:
+        names, lazy = exports(stage)
+        packages[stage] = [each.name for each in names], lazy
+    program = [sys.executable, "-c", IMPORT_ALL.format(packages=packages)]
+    ran = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines() == [
+        *(f"{stage} loaded set(), not in both set()" for stage in LAYERS),
+        *(f"{stage} missing []" for stage in LAYERS),
+    ]
 
 
 @for_each("path", sorted((ROOT / "examples").glob("*.py")))
 def test_examples_import_names_from_the_packages_only(path):
-    found = [name for name, _ in imports(path) if name.split(".")[0] in LAYERS]
+    found = [name for name, _ in imports(path.read_text()) if name.split(".")[0] in LAYERS]
     assert found
     assert [name for name in found if name.count(".") > 1] == []
 
 
-@pytest.mark.parametrize("stage", LAYERS)
+@for_each("stage", LAYERS)
 def test_only_two_modules_open_connections(stage):
     opens = re.compile(r"\b(?:AsyncClient|AsyncHTTPTransport|AiohttpTransport)\(")
     clients = [p.name for p in (ROOT / stage).rglob("*.py") if opens.search(p.read_text())]
     assert sorted(clients) == (["fast.py", "pool.py"] if stage == "stage0_gateway" else [])
 
 
-@pytest.mark.parametrize("stage", LAYERS)
+@for_each("stage", LAYERS)
 def test_every_module_has_a_docstring(stage):
     missing = [p.name for p in (ROOT / stage).rglob("*.py") if len(docstring_of(p)) < 40]
     assert missing == []
-
-
-@pytest.mark.parametrize("stage", LAYERS)
-def test_no_line_of_a_package_is_longer_than_100_characters(stage):
-    found = [
-        f"{path.relative_to(ROOT)}:{number}"
-        for path in (ROOT / stage).rglob("*.py")
-        for number, line in enumerate(path.read_text().splitlines(), 1)
-        if len(line) > 100
-    ]
-    assert found == []
 
 
 # ---- planted violations

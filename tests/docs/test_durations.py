@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import for_each
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 LESSONS = sorted((ROOT / "docs" / "learn").glob("[0-4]-*.md"))
@@ -60,7 +62,7 @@ def stated_minutes(page: Path) -> int:
     return int(stated[1])
 
 
-@pytest.mark.parametrize("page", LESSONS, ids=lambda page: page.stem)
+@for_each("page", LESSONS)
 def test_a_lesson_states_its_duration(page):
     assert stated_minutes(page) == pytest.approx(page_minutes(page), abs=2)
 
@@ -79,7 +81,7 @@ def test_the_readme_states_the_duration_of_the_complete_path(say):
     assert [stage for stage in STAGES if not 45 <= read[stage] <= 125] == []
 
 
-@pytest.mark.parametrize("name", ["gateway", "context", "output", "tools"])
+@for_each("name", ["gateway", "context", "output", "tools"])
 def test_a_finished_file_of_the_course_has_about_a_hundred_lines_of_code(name):
     assert 75 <= code_lines(ROOT / "examples" / "from_scratch" / f"{name}.py") <= 110
     assert "each stage in about a hundred lines of code" in README

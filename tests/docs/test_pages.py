@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections import Counter
 from contextlib import redirect_stdout
+from functools import cache
 from io import StringIO
 from pathlib import Path
 from traceback import format_exc
@@ -38,7 +39,9 @@ LESSONS = {
     "stage3_tools": "4-tools.md",
 }
 LLM_STAGES = re.compile(
-    r"""llm-stages(?P<arguments>[^|<>;&$*]*)(?: < /dev/null)?(?P<status>; echo "status \$\?")?"""
+    r"""(?:echo "(?P<input>[^"]*)" \| )?"""
+    r"""llm-stages(?P<arguments>[^|<>;&$*]*)"""
+    r"""(?: < /dev/null| 2> (?P<errors>\S+))?(?P<status>; echo "status \$\?")?"""
 )
 """A command that needs no shell."""
 
@@ -81,10 +84,15 @@ def run_command(command: str, shown: str, folder: Path) -> str:
     }
     given = "".join(re.findall(r"^> (.*\n?)", shown, re.MULTILINE))
     if call := LLM_STAGES.fullmatch(command):
-        arguments = ["-m", "stage3_tools", *shlex.split(call["arguments"])]
         done = run_program(
-            arguments, environment=environment, cwd=folder, input=given, is_merged=True
+            ["-m", "stage3_tools", *shlex.split(call["arguments"])],
+            environment=environment,
+            cwd=folder,
+            input=f"{call['input']}\n" if call["input"] else given,
+            is_merged=not call["errors"],
         )
+        if call["errors"]:
+            (folder / call["errors"]).write_text(done.stderr, encoding="utf-8")
         if call["status"]:
             done.stdout += f"status {done.returncode}\n"
     else:
@@ -145,19 +153,24 @@ def test_a_wrong_transcript_is_found(tmp_path):
         block.evaluate()
 
 
+@cache
+def text_of(page: Path) -> str:
+    """Return the text of a page without its blocks."""
+    return re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
 @for_each("page", PAGES)
 def test_the_target_of_every_relative_link_exists(page):
-    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
-    links = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", text)
+    links = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", text_of(page))
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
+@cache
 def anchors(page: Path) -> set[str]:
-    """The anchors of the headings of a page, as GitHub derives them."""
-    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    """Return the anchors of the headings of a page, as GitHub derives them."""
     counts = Counter[str]()
     found = set()
-    for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE):
+    for heading in re.findall(r"^#+ (.+)$", text_of(page), re.MULTILINE):
         anchor = re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
         found.add(f"{anchor}-{counts[anchor]}" if counts[anchor] else anchor)
         counts[anchor] += 1
@@ -166,10 +179,9 @@ def anchors(page: Path) -> set[str]:
 
 @for_each("page", PAGES)
 def test_every_link_to_a_section_names_one_of_its_headings(page):
-    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
-    for path, anchor in re.findall(r"\]\((?!https?://)([^)#\s]*)#([^)\s]+)\)", text):
-        target = page.parent / path if path else page
-        assert anchor in anchors(target), f"{path}#{anchor}"
+    links = re.findall(r"\]\((?!https?://)([^)#\s]*)#([^)\s]+)\)", text_of(page))
+    targets = [((page.parent / path if path else page).resolve(), anchor) for path, anchor in links]
+    assert [link for link in targets if link[1] not in anchors(link[0])] == []
 
 
 def test_the_steps_without_make_write_the_run_file_and_the_page(tmp_path):
@@ -197,7 +209,7 @@ def test_every_promise_of_the_readme_links_to_a_section_and_to_tests():
         assert re.search(r"\]\(tests/[^)]+\.py\)", tests), promise
 
 
-@pytest.mark.parametrize("stage", LESSONS)
+@for_each("stage", LESSONS)
 def test_the_reading_order_of_a_lesson_is_the_order_of_the_stage(stage):
     docstring = (ROOT / stage / "__init__.py").read_text()
     core = re.search(r"Reading order:\n((?: +\S.*\n)+)", docstring)[1]
@@ -208,21 +220,21 @@ def test_the_reading_order_of_a_lesson_is_the_order_of_the_stage(stage):
 
 
 def excerpts():
-    """Every text block of a page that follows the command of an example, with the example."""
+    """Yield each text block that follows the command of an example: page, example and block."""
     for page in PAGES:
         text = page.read_text()
         for block in re.finditer(r"^```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
             named = re.findall(r"examples/([\w/]+)\.py", text[: block.start()][-600:])
             heading = text[: block.start()].rfind("\n## ")
             if named and "examples/" in text[max(heading, block.start() - 600) : block.start()]:
-                yield pytest.param(named[-1], block[1], id=f"{page.stem}-{named[-1]}")
+                yield page.stem, named[-1], block[1]
 
 
-@pytest.mark.parametrize(("example", "block"), list(excerpts()))
-def test_an_excerpt_of_an_example_is_what_the_example_prints(example, block):
+@for_each("page, example, block", excerpts())
+def test_an_excerpt_of_an_example_is_what_the_example_prints(page, example, block):
     printed = (ROOT / "tests/examples/transcripts" / f"{example.split('/')[-1]}.txt").read_text()
     shown = [line.strip() for line in block.splitlines() if line.strip(" .…")]
     known = [line.strip() for line in printed.splitlines()]
     for line in shown:
         start = line.partition("…")[0].rstrip()
-        assert any(start in each for each in known), line
+        assert any(start in each for each in known), (page, line)

@@ -1,29 +1,21 @@
 """The README's pictures of the page show a repair, parallel calls and feedback, and are small."""
 
-import importlib.util
 import struct
 from pathlib import Path
 
 import pytest
 
 from stage3_tools import read_run
+from tests.stage3_tools.clock import without_waiting
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 
 
-@pytest.fixture(scope="module")
-def program():
-    """The program that takes the pictures."""
-    spec = importlib.util.spec_from_file_location("run_page", PICTURES / "run_page.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@without_waiting
+async def test_the_run_of_the_pictures_has_a_feedback_a_repair_and_parallel_calls(tmp_path):
+    from docs.pictures.run_page import record
 
-
-async def test_the_run_of_the_pictures_has_a_feedback_a_repair_and_parallel_calls(
-    program, tmp_path
-):
-    await program.record(tmp_path / "run.jsonl", pace=0.02)
+    await record(tmp_path / "run.jsonl")
     first, second, last = read_run(tmp_path / "run.jsonl").turns
     assert "did you mean `tool`?" in first.decision.feedback
     assert [each.name for each in second.decision.repairs] == ["trailing_comma"]

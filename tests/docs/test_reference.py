@@ -1,11 +1,13 @@
 """The reference pages are up to date, and contain every public name."""
 
 import ast
-import importlib.util
 import re
 from pathlib import Path
 
 import pytest
+
+from tests.architecture.sources import parse
+from tests.tables import for_each
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -15,24 +17,29 @@ STAGES = ["stage0_gateway", "stage1_context", "stage2_output", "stage3_tools"]
 @pytest.fixture(scope="module")
 def generated():
     """The text of each page, by file name, as `make reference` would write it."""
-    spec = importlib.util.spec_from_file_location("generate", REFERENCE / "generate.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.pages()
+    from docs.reference.generate import pages
+
+    return pages()
 
 
-def public_names(stage: str) -> list[str]:
-    """The names that a package exports with `from module import Name as Name`."""
-    tree = ast.parse((ROOT / stage / "__init__.py").read_text())
+def public_names(stage: str) -> dict[str, str]:
+    """Return the names that a package exports with `from module import Name as Name`, and their
+    modules."""
+    tree = parse((ROOT / stage / "__init__.py").read_text())
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    return [each.name for node in imports for each in node.names if each.asname == each.name]
+    return {
+        each.name: node.module
+        for node in imports
+        for each in node.names
+        if each.asname == each.name
+    }
 
 
 def page_of(stage: str) -> str:
     return (REFERENCE / f"{stage}.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@for_each("stage", STAGES)
 def test_a_reference_page_is_up_to_date(generated, stage):
     is_current = page_of(stage) == generated[f"{stage}.md"]
     assert is_current, f"docs/reference/{stage}.md is out of date. Run: make reference"
@@ -43,7 +50,7 @@ def test_each_stage_has_a_page_and_no_other_page_exists(generated):
     assert files == {*generated} == {f"{stage}.md" for stage in STAGES}
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@for_each("stage", STAGES)
 def test_every_public_name_has_a_section_and_a_description(stage):
     sections = re.split(r"^### ", page_of(stage), flags=re.MULTILINE)[1:]
     texts = dict(section.split("\n", 1) for section in sections)
@@ -57,7 +64,7 @@ def test_lazy_names_are_part_of_the_reference():
     assert "#### SqliteStore.append\n" in page_of("stage1_context")
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@for_each("stage", STAGES)
 def test_every_link_within_a_page_leads_to_a_heading(stage):
     page = page_of(stage)
     anchors: dict[str, int] = {}
@@ -72,30 +79,24 @@ def test_every_link_within_a_page_leads_to_a_heading(stage):
     assert links - {*anchors} == set()
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@for_each("stage", STAGES)
 def test_every_method_of_a_public_class_is_listed(stage):
     """Counted with the syntax tree, independently of the generator."""
-    imports = [
-        (node.module, each.name)
-        for node in ast.walk(ast.parse((ROOT / stage / "__init__.py").read_text()))
-        if isinstance(node, ast.ImportFrom)
-        for each in node.names
-        if each.asname == each.name
-    ]
     page, missing = page_of(stage), []
-    for module, name in imports:
-        tree = ast.parse((ROOT / f"{module.replace('.', '/')}.py").read_text())
-        for definition in tree.body:
-            if isinstance(definition, ast.ClassDef) and definition.name == name:
-                methods = [
-                    each.name
-                    for each in definition.body
-                    if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
-                    and not each.name.startswith("_")
-                ]
-                missing += [
-                    f"{name}.{method}"
-                    for method in methods
-                    if f"#### {name}.{method}\n" not in page and f"| `{method}` |" not in page
-                ]
+    for name, module in public_names(stage).items():
+        for method in public_methods(ROOT / f"{module.replace('.', '/')}.py", name):
+            if f"#### {name}.{method}\n" not in page and f"| `{method}` |" not in page:
+                missing.append(f"{name}.{method}")
     assert missing == []
+
+
+def public_methods(path: Path, name: str) -> list[str]:
+    """Return the public methods of a class; none of another definition."""
+    return [
+        each.name
+        for definition in parse(path.read_text()).body
+        if isinstance(definition, ast.ClassDef) and definition.name == name
+        for each in definition.body
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
+        and not each.name.startswith("_")
+    ]

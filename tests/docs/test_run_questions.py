@@ -1,28 +1,23 @@
 """What the lessons say about the run of `make demo` is true, also after a changed reply."""
 
-import importlib.util
 import sys
 from pathlib import Path
 
 import pytest
 
+from examples import basic_usage
 from stage3_tools import read_run
-from stage3_tools.cli.main import main
+from tests.stage3_tools.cli.command import llm_stages
 
-ROOT = Path(__file__).parents[2]
+LESSONS = Path(__file__).parents[2] / "docs" / "learn"
 
 
 @pytest.fixture
-def run_file(tmp_path, monkeypatch, capsys):
+def run_file(tmp_path, monkeypatch):
     """The file that `make demo` writes."""
-    for name in ("LLM_MODEL", "LLM_BASE_URL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    spec = importlib.util.spec_from_file_location("demo", ROOT / "examples" / "basic_usage.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
     path = tmp_path / "run.jsonl"
     monkeypatch.setattr(sys, "argv", ["basic_usage.py", "--trace", str(path)])
-    assert module.main() == 0
+    assert basic_usage.main() == 0
     return path
 
 
@@ -31,17 +26,17 @@ def changed(run_file):
     """`changed(turn, reply)` continues the run with another reply of a turn, as the lessons do."""
 
     def change(turn: int, reply: str):
-        (run_file.parent / "reply.txt").write_text(reply, encoding="utf-8")
-        target = run_file.parent / "mine.jsonl"
-        edit = ["--edit", str(run_file.parent / "reply.txt"), "-o", str(target)]
-        assert main(["replay", str(run_file), "--from", str(turn), *edit]) == 0
+        edited, target = run_file.parent / "reply.txt", run_file.parent / "mine.jsonl"
+        edited.write_text(reply, encoding="utf-8")
+        options = ("--from", turn, "--edit", edited, "-o", target)
+        assert llm_stages("replay", run_file, *options) == 0
         return read_run(target)
 
     return change
 
 
 def lesson(name: str) -> str:
-    return next((ROOT / "docs" / "learn").glob(f"{name}-*.md")).read_text(encoding="utf-8")
+    return next(LESSONS.glob(f"{name}-*.md")).read_text(encoding="utf-8")
 
 
 def test_lessons_0_and_2_turn_2_adds_the_call_and_its_result(run_file):

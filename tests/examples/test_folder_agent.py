@@ -8,6 +8,7 @@ import pytest
 
 from stage0_gateway import ToolCall
 from stage3_tools import ExecutionSettings, ToolError, execute_tool_call
+from tests.tables import for_each
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "folder_agent.py"
 SECRET = "the password is swordfish"
@@ -20,10 +21,8 @@ def example():
 
 @pytest.fixture
 def outside(tmp_path):
-    """A folder with a secret, another folder with the same prefix, and the agent's folder.
-
-    The agent's folder contains links to the outside.
-    """
+    """A folder with a secret, another folder with the same prefix, and the agent's folder, which
+    contains links to the outside."""
     root = tmp_path / "folder"
     (root / "deep" / "deeper").mkdir(parents=True)
     (root / "list.txt").write_text("Buy milk.\n")
@@ -85,8 +84,8 @@ PATHS_TO_THE_OUTSIDE = [
 ]
 
 
-@pytest.mark.parametrize("path", PATHS_TO_THE_OUTSIDE, ids=ascii)
-@pytest.mark.parametrize("name", ["list_files", "read_file", "write_file"])
+@for_each("path", PATHS_TO_THE_OUTSIDE)
+@for_each("name", ["list_files", "read_file", "write_file"])
 async def test_a_path_outside_the_folder_is_refused_and_nothing_changes(tools, outside, name, path):
     before = content_of(outside)
     given = {"path": path, "text": "x"} if name == "write_file" else {"path": path}
@@ -108,9 +107,7 @@ async def test_an_absolute_path_must_be_inside_the_folder(tools, outside):
     )
 
 
-@pytest.mark.parametrize(
-    "path", ["list.txt", "./list.txt", "deep/../list.txt", "here", "out/folder/list.txt"]
-)
+@for_each("path", ["list.txt", "./list.txt", "deep/../list.txt", "here", "out/folder/list.txt"])
 async def test_a_path_that_resolves_into_the_folder_is_accepted(tools, path):
     assert await tools.execute("read_file", {"path": path}) == "Buy milk.\n"
 
@@ -132,19 +129,23 @@ async def test_search_does_not_follow_links_to_the_outside(tools):
     ]
 
 
-@pytest.mark.parametrize(
-    "path", ["deep", ".", "", "none.txt", "deep/none/none.txt", "~", "$HOME", "pipe"]
-)
-async def test_folders_pipes_and_missing_files_are_not_read(tools, outside, path):
-    os.mkfifo(outside / "folder" / "pipe")  # opening a pipe would block
+@pytest.fixture
+def pipe(outside):
+    """A pipe in the folder. Opening it would block."""
+    os.mkfifo(outside / "folder" / "pipe")
+
+
+@pytest.mark.usefixtures("pipe")
+@for_each("path", ["deep", ".", "", "none.txt", "deep/none/none.txt", "~", "$HOME", "pipe"])
+async def test_folders_pipes_and_missing_files_are_not_read(tools, path):
     with pytest.raises(ToolError) as caught:
         await tools.execute("read_file", {"path": path})
     assert (caught.value.kind, caught.value.message) == ("not_found", f"{path!r} is no file.")
 
 
-@pytest.mark.parametrize("path", ["deep", ".", "pipe"])
-async def test_folders_and_pipes_are_not_written(tools, outside, path):
-    os.mkfifo(outside / "folder" / "pipe")
+@pytest.mark.usefixtures("pipe")
+@for_each("path", ["deep", ".", "pipe"])
+async def test_folders_and_pipes_are_not_written(tools, path):
     with pytest.raises(ToolError) as caught:
         await tools.execute("write_file", {"path": path, "text": "x"})
     assert (caught.value.kind, caught.value.message) == (
@@ -153,8 +154,8 @@ async def test_folders_and_pipes_are_not_written(tools, outside, path):
     )
 
 
-@pytest.mark.parametrize("path", ["list.txt/below.txt", "circle", "x" * 300, "/".join("x" * 5000)])
-@pytest.mark.parametrize("name", ["list_files", "read_file", "write_file"])
+@for_each("path", ["list.txt/below.txt", "circle", "x" * 300, "/".join("x" * 5000)])
+@for_each("name", ["list_files", "read_file", "write_file"])
 async def test_an_impossible_path_is_a_tool_error_and_nothing_changes(tools, outside, name, path):
     before = content_of(outside)
     given = {"path": path, "text": "x"} if name == "write_file" else {"path": path}
@@ -195,7 +196,7 @@ async def test_a_file_in_a_new_folder_is_written_exactly(tools, outside):
     ).read_bytes() == "Tee für Ada\r\n".encode()
 
 
-@pytest.mark.parametrize("approve", [None, lambda request: False])
+@for_each("approve", [None, lambda request: False])
 async def test_nothing_is_written_without_approval(tools, outside, approve):
     call = ToolCall("1", "write_file", '{"path": "list.txt", "text": "x"}')
     result = await execute_tool_call(tools, call, ExecutionSettings(approve=approve))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.stage3_tools.conversation import Conversation, Native, Recorder
+from tests.stage3_tools.conversation import Conversation, Native, Recorder, chat_of
 
 
 @pytest.fixture
@@ -30,18 +30,6 @@ async def new_conversation():
         await each.gateway.aclose()
 
 
-@pytest.fixture
-def chat_of():
-    """Create a `chat` function that returns these responses in order."""
-
-    def make(*responses):
-        left = iter(responses)
-
-        async def chat(messages, **settings):
-            chat.requests.append([(each.role, each.text) for each in messages])
-            return next(left)
-
-        chat.requests = []
-        return chat
-
-    return make
+@pytest.fixture(name="chat_of")
+def chat_of_fixture():
+    return chat_of

@@ -1,13 +1,11 @@
-"""The random environment of a run of the monkey, and the checks of its result.
+"""One run with random stores, windows, options, callbacks and tools, and the checks of its result.
 
-Stores, windows, options and listeners are drawn from a seed. A run may be stopped at any step, and
-every approver and listener may reject or raise. Used by `test_monkey.py`.
+All are drawn from a seed. A run may be stopped at any step, and every approver and listener may reject
+or raise.
 """
 
 import asyncio
-import importlib.util
 from collections import Counter
-from pathlib import Path
 from random import Random
 from typing import get_args
 
@@ -36,19 +34,10 @@ from stage3_tools import (
     ToolError,
     ToolLoopDeps,
 )
+from tests.stage3_tools.random_model import RandomModel
+from tests.stage3_tools.random_tools import RandomTools
 
-
-def loaded(name):
-    """Load another module of this folder."""
-    path = Path(__file__).with_name(f"{name}.py")
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-monkey = loaded("monkey")
-ZOO, READER = loaded("monkey_zoo").Zoo(), OutputController()
+TOOLS, READER = RandomTools(), OutputController()
 DIALECTS = {
     "prompt": PromptDialect(READER),
     "several": PromptDialect(READER, multiple=True),
@@ -62,48 +51,49 @@ class ListenerFailed(Exception):
     """The exception that listeners and approvers raise."""
 
 
-class Wire(httpx.AsyncBaseTransport):
-    """A transport that answers HTTP requests with replies of the monkey."""
+class RandomServer(httpx.AsyncBaseTransport):
+    """A transport that answers HTTP requests with replies of a random model."""
 
-    def __init__(self, monkey):
-        self.monkey = monkey
+    def __init__(self, model):
+        self.model = model
 
     async def handle_async_request(self, request):
-        asked = ScriptedModel([Message.assistant("?")])  # parses the request
-        await asked.handle_async_request(request)
+        parser = ScriptedModel([Message.assistant("?")])
+        await parser.handle_async_request(request)
+        [parsed] = parser.requests
         try:
-            reply = self.monkey.reply(asked.requests[0].messages, asked.requests[0].tools)
+            reply = self.model.reply(parsed.messages, parsed.tools)
         except GatewayError:
-            reply = self.monkey.rng.choice([500, 400, 429, httpx.ConnectError("away")])
+            reply = self.model.rng.choice([500, 400, 429, httpx.ConnectError("away")])
         return await ScriptedModel([reply]).handle_async_request(request)
 
 
-class World:
+class RandomRun:
     """The random options, tools, callbacks and checks of one run."""
 
     def __init__(self, entry_point, seed):
         self.rng = rng = Random(f"{entry_point} {seed}")
-        self.zoo = ZOO
-        self.zoo.begin(seed, self.tick)
+        self.tools = TOOLS
+        self.tools.begin(seed, self.count_step)
         self.dialect = entry_point if entry_point in DIALECTS else rng.choice([*DIALECTS])
-        over_wire = rng.random() < 0.2
-        self.monkey = self.zoo.monkey = monkey.Monkey(
-            seed, self.zoo.registry, endless=rng.random() < 0.5, tame=over_wire
-        )
-        self.gateway = (
-            Gateway("openai:m", transport=Wire(self.monkey), max_retries=0) if over_wire else None
-        )
-        self.chat = self.gateway.chat if over_wire else self.monkey.chat
-        self.stream = self.gateway.stream if over_wire and rng.random() < 0.5 else None
+        over_http, endless = rng.random() < 0.2, rng.random() < 0.5
+        self.model = RandomModel(seed, self.tools.registry, endless=endless, simple=over_http)
+        self.tools.model = self.model
+        self.gateway, self.chat, self.stream = None, self.model.chat, None
+        if over_http:
+            transport = RandomServer(self.model)
+            self.gateway = Gateway("openai:m", transport=transport, max_retries=0)
+            self.chat = self.gateway.chat
+            self.stream = self.gateway.stream if rng.random() < 0.5 else None
         window = KeepSystemAndRecent(rng.choice([None, 3000, 9000]), rng.choice([None, 2, 6, 20]))
         store = SqliteStore(":memory:") if rng.random() < 0.05 else None
         self.engine = ContextEngine(store=store, window=rng.choice([None, window]))
-        self.deps = ToolLoopDeps(self.chat, self.engine, READER, self.zoo.registry, self.stream)
+        self.deps = ToolLoopDeps(self.chat, self.engine, READER, self.tools.registry, self.stream)
         self.abort, self.steps = asyncio.Event(), rng.choice([None, None, None, rng.randint(0, 60)])
         self.raises = rng.random() < 0.1  # whether listeners and approvers raise
         self.events, self.task, self.cancels = [], None, rng.random() < 0.2
 
-    def tick(self):
+    def count_step(self):
         """Count one step. The run is stopped at a random step."""
         if self.steps is None or self.task is None:
             return
@@ -112,9 +102,9 @@ class World:
             self.task.cancel() if self.cancels else self.abort.set()
 
     def maybe_raise(self):
-        self.tick()
+        self.count_step()
         if self.raises and self.rng.random() < 0.05:
-            raise ListenerFailed("ouch")
+            raise ListenerFailed("a listener failed")
 
     # ---- options
 
@@ -122,14 +112,12 @@ class World:
         """Return random options that every entry point accepts."""
         rng = self.rng
         limits = [
-            None,
-            None,
-            None,
-            None,
+            *[None] * 4,
             RunLimits(tokens=rng.randint(20, 900)),
             RunLimits(seconds=50),
+            RunLimits(cost=0.01),
+            RunLimits(seconds=rng.random() / 100),
         ]
-        limits += [RunLimits(cost=0.01), RunLimits(seconds=rng.random() / 100)]
         return {
             "dialect": DIALECTS[self.dialect],
             "temperature": rng.choice([None, 1.0]),
@@ -147,18 +135,13 @@ class World:
     def loop_options(self):
         """Return random options of the loop and the runner, with at least one limit."""
         rng, options = self.rng, self.options()
-        some = (
-            {}
-            if options["limits"] and options["limits"].tokens
-            else {"max_tool_rounds": rng.choice([0, 1, 3, 6, 12])}
-        )
+        has_limit = options["limits"] and options["limits"].tokens
         return {
             **options,
             "max_parse_retries": rng.randint(0, 6),
             "cache": rng.choice([None, None, ResultCache(max_entries=3)]),
             "classify": rng.choice([None, None, self.classify]),
-            "max_tool_rounds": None,
-            **some,
+            "max_tool_rounds": None if has_limit else rng.choice([0, 1, 3, 6, 12]),
         }
 
     def approving_options(self):
@@ -171,8 +154,8 @@ class World:
 
     def listen(self, event):
         self.events.append(event)
-        if event.name == "decision" and event.calls and self.monkey.bare:
-            self.zoo.wrong.append("calls were read from a reply to a request without tools")
+        if event.name == "decision" and event.calls and self.model.bare:
+            self.tools.wrong.append("calls were read from a reply to a request without tools")
         self.maybe_raise()
 
     async def approve(self, asked):
@@ -182,29 +165,22 @@ class World:
         self.maybe_raise()
         if self.rng.random() < 0.3:
             await asyncio.sleep(0)
-        verdicts = [
-            True,
-            True,
-            Approve(),
-            Always(),
-            Reject("no"),
-            False,
-            Later(),
-            Edit({"n": 1}),
-            Edit({2: object()}),
+        decisions = [
+            *[True, True, False, Approve(), Always(), Reject("no"), Later()],
+            *[Edit({"n": 1}), Edit({2: object()}), Edit({"text": "$VAR_REF{{var_1}}"})],
+            "yes" if self.raises else True,
         ]
-        verdicts += [Edit({"text": "$VAR_REF{{var_1}}"}), "yes" if self.raises else True]
         asked.arguments.clear()
-        return self.rng.choice(verdicts)
+        return self.rng.choice(decisions)
 
     def review(self, asked):
         self.maybe_raise()
-        verdicts = [True, True, Always(), Reject("no"), False, Later() if self.raises else True]
-        return self.rng.choice(verdicts)
+        decisions = [True, True, Always(), Reject("no"), False, Later() if self.raises else True]
+        return self.rng.choice(decisions)
 
     def classify(self, error):
         if isinstance(error, KeyError):
-            return ToolError("network", "so they say", retryable=True)
+            return ToolError("network", "the network is down", retryable=True)
         return self.rng.choice([None, type(error).__name__])
 
     def edit(self, messages, info):
@@ -222,13 +198,11 @@ class World:
 
     def expected(self, error):
         """Return whether the entry point may raise this error."""
-        asked = isinstance(error, TypeError) and "approver returned" in str(error)
-        emptied = isinstance(error, ValueError) and "before_send returned an empty list" in str(
-            error
-        )
-        return isinstance(error, GatewayError | WindowTooSmall | ListenerFailed) or (
-            self.raises and (asked or emptied)
-        )
+        if isinstance(error, GatewayError | WindowTooSmall | ListenerFailed):
+            return True
+        invalid_decision = isinstance(error, TypeError) and "approver returned" in str(error)
+        no_messages = isinstance(error, ValueError) and "returned an empty list" in str(error)
+        return self.raises and (invalid_decision or no_messages)
 
     async def outcome_of(self, body):
         """Return the value of the coroutine, or None if it was cancelled or raised an expected
@@ -250,7 +224,7 @@ class World:
 
     def check(self, result, history, statuses=STATUSES):
         """Check the result and the history of a finished run."""
-        assert self.zoo.wrong == []
+        assert self.tools.wrong == []
         assert result.status in statuses
         assert MessageHistory(history).check_history() == []
         answers = {each.tool_call_id: each for each in history if each.role == "tool"}
@@ -258,8 +232,8 @@ class World:
         assert [*answers][len(answers) - len(records) :] == [record.id for record in records]
         for record in records:
             assert answers[record.id].is_error == record.result.is_error
-            if record.result.status in ("completed", "error") and record.id in self.zoo.tries:
-                assert len(self.zoo.tries[record.id]) == record.result.attempts
+            if record.result.status in ("completed", "error") and record.id in self.tools.attempts:
+                assert len(self.tools.attempts[record.id]) == record.result.attempts
 
     @property
     def waiting(self):

@@ -1,7 +1,7 @@
-"""The tools of the monkey: slow, failing, growing, waiting for approval, and all of them checked.
+"""Tools with random behavior: slow, failing, added while others run, waiting for approval.
 
-Their behavior is drawn from a seed and the call. `Zoo.wrong` lists calls that should not have run.
-Used by `monkey_world.py`, and by a test in which a real model server replaces the monkey.
+Their behavior is drawn from a seed and the call. `RandomTools.wrong` lists calls that should not have
+run.
 """
 
 import asyncio
@@ -57,37 +57,37 @@ async def typed(
     return {city: ratio * len(days)}
 
 
-class Unspeakable(Exception):
+class WithoutText(Exception):
     def __str__(self):
         raise ValueError("no text")
 
 
-class Zoo:
+class RandomTools:
     """The tools, and a list of violations since `begin()`: `wrong`.
 
     Attributes:
         registry: The tools, which also add and remove tools.
-        tries: The attempts of each call, by its id.
-        monkey: The model that calls the tools.
-        inward: A forbidden nested run, awaited by a tool; it must raise a RuntimeError.
+        attempts: The attempts of each call, by its id.
+        model: The model that calls the tools.
+        nested: A forbidden nested run, awaited by a tool; it must raise a RuntimeError.
     """
 
     def __init__(self):
         # Created once, because compiling their schemas takes longer than most runs.
         self.tools = [*self._tools(), typed]
 
-    def begin(self, seed, tick=lambda: None, plain=False):
+    def begin(self, seed, on_step=lambda: None, only_text=False):
         """Reset the tools.
 
         Args:
             seed: Determines, together with the call, the behavior of the tools.
-            tick: Called at every step.
-            plain: Whether tools return no images and no unpaired surrogates, which some servers
-                reject.
+            on_step: Called at every step.
+            only_text: Whether tools return no images and no unpaired surrogates, which some
+                servers reject.
         """
-        self.seed, self.tick, self.plain = seed, tick, plain
-        self.tries, self.wrong = defaultdict(list), []
-        self.running, self.monkey, self.inward, self.grown = {}, None, None, 0
+        self.seed, self.on_step, self.only_text = seed, on_step, only_text
+        self.attempts, self.wrong, self.running = defaultdict(list), [], {}
+        self.model, self.nested, self.added = None, None, 0
         self.registry = ToolRegistry(*self.tools)
 
     def _tools(self):
@@ -101,8 +101,8 @@ class Zoo:
         yield self.made("break", SMALL, self.fail, exclusive=True)
         yield self.made("big", SMALL, self.big, effect="read")
         yield self.made("show", None, self.show, effect="read")
-        yield self.made("grow", None, self.grow)
-        yield self.made("inward", None, self.go_inward)
+        yield self.made("change_tools", None, self.change_tools)
+        yield self.made("nested", None, self.run_nested)
         yield self.made("hang", None, self.hang, effect="read", timeout=0.001, retry=1)
         yield self.made(
             "parse", SMALL, self.look, parse=lambda given: {**given, "n": 10 // given["n"]}
@@ -114,7 +114,7 @@ class Zoo:
         fits = jsonschema.Draft202012Validator(schema or {}).is_valid
 
         async def execute(arguments, context: ToolContext):
-            self.tick()
+            self.on_step()
             self._check(made, arguments, fits, context)
             self.running[context.call_id] = made
             if len(self.running) > 1 and any(each.exclusive for each in self.running.values()):
@@ -130,13 +130,15 @@ class Zoo:
         return made
 
     def _check(self, made, arguments, fits, context):
-        tries = self.tries[context.call_id]
-        tries.append(context.attempt)
-        if tries != [*range(1, len(tries) + 1)] or (made.effect == "write" and len(tries) > 1):
+        attempts = self.attempts[context.call_id]
+        attempts.append(context.attempt)
+        in_order = attempts == [*range(1, len(attempts) + 1)]
+        if not in_order or (made.effect == "write" and len(attempts) > 1):
             self.wrong.append(
-                f"the {made.effect} {made.name} was run as the tries {tries} of {context.call_id}"
+                f"the {made.effect} {made.name} was run as the attempts {attempts} of"
+                f" {context.call_id}"
             )
-        if not self.monkey.may_run:
+        if not self.model.may_run:
             self.wrong.append(f"{made.name} was run on a reply that cannot be used")
         if not fits(arguments):
             self.wrong.append(f"{made.name} was run with {arguments!r:.200}")
@@ -149,7 +151,7 @@ class Zoo:
 
     async def slow(self, arguments, context, rng):
         for _ in range(rng.randint(1, 5)):
-            self.tick()
+            self.on_step()
             await asyncio.sleep(0)
         return "aborted" if context.aborted else context.idempotency_key
 
@@ -160,76 +162,57 @@ class Zoo:
 
     async def fail(self, arguments, context, rng):
         await asyncio.sleep(0)
-        kind, again = rng.choice(get_args(ToolErrorKind)), rng.random() < 0.5
         named = ToolError(
-            kind, "no", retryable=again, retry_delay=rng.choice([None, 0, 99]), hint="try look"
+            rng.choice(get_args(ToolErrorKind)),
+            "no",
+            retryable=rng.random() < 0.5,
+            retry_delay=rng.choice([None, 0, 99]),
+            hint="try look",
         )
         errors = [
-            ValueError("no"),
-            KeyError(),
-            TimeoutError(),
-            PermissionError(13, "no"),
-            SystemExit(3),
-            named,
-        ]
-        errors += [
-            asyncio.CancelledError(),
+            *[
+                ValueError("no"),
+                KeyError(),
+                TimeoutError(),
+                PermissionError(13, "no"),
+                SystemExit(3),
+            ],
+            *[asyncio.CancelledError(), BaseException("base"), WithoutText(), StopAsyncIteration()],
+            *[RecursionError(), StopIteration(3), OSError("é" * 3000), named, named],
             ExceptionGroup("two", [OSError(), named]),
-            BaseException("base"),
         ]
-        errors += [
-            Unspeakable(),
-            StopAsyncIteration(),
-            RecursionError(),
-            StopIteration(3),
-            OSError("é" * 3000),
-        ]
-        raise rng.choice([*errors, named])
+        raise rng.choice(errors)
 
     async def big(self, arguments, context, rng):
         text = rng.choice("aé🐒") * rng.choice([300, 5000, 20_000])
         parts = [[TextPart(text), ImagePart("aGk=")]]
         return rng.choice(
-            [text, [text] * 3, {"deep": [{"text": text}]}, *([] if self.plain else parts)]
+            [text, [text] * 3, {"deep": [{"text": text}]}, *([] if self.only_text else parts)]
         )
 
     async def show(self, arguments, context, rng):
-        odd = [
-            None,
-            "",
-            {1, 2},
-            b"\xff",
-            object(),
-            iter([1]),
-            float("nan"),
-            [[]],
-            ToolOutput(ToolOutput(1)),
-        ]
-        if self.plain:
-            return rng.choice(odd)
-        odd += [
-            "\ud800",
-            [TextPart("a"), ImagePart("aGk="), JsonPart({"n": 1})],
-            JsonPart(object()),
-            [TextPart(5)],
-            ImagePart(),
-        ]
-        return rng.choice(odd)
+        values = [None, "", {1, 2}, b"\xff", object(), iter([1]), float("nan"), [[]]]
+        values.append(ToolOutput(ToolOutput(1)))
+        if not self.only_text:
+            values += ["\ud800", [TextPart("a"), ImagePart("aGk="), JsonPart({"n": 1})]]
+            values += [JsonPart(object()), [TextPart(5)], ImagePart()]
+        return rng.choice(values)
 
-    async def grow(self, arguments, context, rng):
+    async def change_tools(self, arguments, context, rng):
         """Add a tool, remove one, or replace one with another of the same name."""
-        self.grown += 1
-        name = rng.choice([each for each in self.registry.names if each not in ("grow", "look")])
+        self.added += 1
+        names = self.registry.names
+        name = rng.choice([each for each in names if each not in ("change_tools", "look")])
         if rng.random() < 0.6:
-            return self.registry.register(self.made(f"grown{self.grown}", SMALL, self.slow)).name
+            return self.registry.register(self.made(f"added{self.added}", SMALL, self.slow)).name
         old = self.registry.unregister(name)
         if rng.random() < 0.7:
             self.registry.register(self.made(name, old.parameters, self.slow, effect=old.effect))
         return name
 
-    async def go_inward(self, arguments, context, rng):
+    async def run_nested(self, arguments, context, rng):
         try:
-            await self.inward()
+            await self.nested()
         except RuntimeError as error:
             return str(error)
         self.wrong.append("a tool could use the run that it is a part of")

@@ -11,6 +11,7 @@ from stage0_gateway import ChatResponse, Gateway, Message, ScriptedModel
 from stage1_context import ContextEngine
 from stage2_output import OutputController
 from stage3_tools import Tool, ToolLoopDeps, ToolLoopOptions, ToolRegistry, run_tool_loop
+from tests.stage3_tools.conversation import DONE
 
 pytestmark = pytest.mark.long
 
@@ -23,7 +24,6 @@ SCHEMAS = {
     },
     "note": {"type": "object", "properties": {"text": {"type": "string", "maxLength": 3}}},
 }
-DONE = '{"tool": null, "reply": "done"}'
 ENDINGS = {"completed", "max_rounds", "parse_failed"}
 
 values = st.recursive(

@@ -29,6 +29,8 @@ from stage3_tools import (
     tool,
 )
 from stage3_tools.run.keywords import AskKeywords, LoopKeywords
+from tests.stage3_tools.clock import without_waiting
+from tests.tables import for_each
 
 
 def get_weather(city: str) -> dict[str, object]:
@@ -153,9 +155,7 @@ async def test_deps_need_only_a_chat_function_and_it_may_return_text():
     )
 
 
-@pytest.mark.parametrize(
-    ("chat", "name"), [(lambda messages: "text", "'text'"), (lambda messages: None, "None")]
-)
+@for_each("chat, name", [(lambda messages: "text", "'text'"), (lambda messages: None, "None")])
 async def test_a_chat_function_that_is_not_async_raises_a_type_error(chat, name):
     deps = ToolLoopDeps(chat)
     session = await deps.context_engine.create_session()
@@ -225,12 +225,13 @@ async def test_the_iterator_yields_the_events_of_a_listener_and_the_last_one_has
     assert (seen[-1].result.reply, seen[-1].status) == ("22 degrees.", "completed")
 
 
+@without_waiting
 async def test_a_stream_listener_receives_every_piece_even_if_the_consumer_is_slow():
     texts = []
     async with scripted("Streamed in pieces.") as gateway:
         deps, session = await session_of(gateway, streamed=True)
         async for event in run_events(deps, session, "Hi.", dialect=NativeDialect()):
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(60)
             match event:
                 case ReplyStreamed(stream=stream):
                     stream.on("text", lambda piece: texts.append(piece.delta))
@@ -268,7 +269,7 @@ async def test_closing_the_iterator_stops_the_run_and_leaves_a_valid_history():
     assert [each.role for each in history] == ["user", "assistant", "tool"]
 
 
-@pytest.mark.parametrize("name", ["turn_start", "decision", "tool_call", "tool_result", "turn_end"])
+@for_each("name", ["turn_start", "decision", "tool_call", "tool_result", "turn_end"])
 async def test_the_iterator_may_be_closed_at_every_event(name):
     async with Script(CALL, "Done.") as gateway:
         deps, session = await session_of(gateway, get_weather)
@@ -276,7 +277,7 @@ async def test_the_iterator_may_be_closed_at_every_event(name):
         async for event in events:
             if event.name == name:
                 break
-        await asyncio.wait_for(events.aclose(), 5)
+        await events.aclose()
         assert (await deps.context_engine.history(session)).check_history() == []
 
 
@@ -361,11 +362,12 @@ async def test_an_abort_ends_the_iterator_with_its_status():
 # ---- listeners
 
 
+@without_waiting
 async def test_an_async_listener_is_awaited_before_the_run_continues():
     order = []
 
     async def listen(event):
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(60)
         order.append(event.name)
 
     async def chat(messages, **settings):
@@ -378,11 +380,12 @@ async def test_an_async_listener_is_awaited_before_the_run_continues():
     assert order == ["turn_start", "chat", "decision", "turn_end", "loop_end"]
 
 
+@without_waiting
 async def test_an_async_listener_receives_progress_events_in_order():
     order = []
 
     async def listen(event):
-        await asyncio.sleep(0.002 if event.name == "tool_progress" else 0)
+        await asyncio.sleep(60 if event.name == "tool_progress" else 0)
         order.append((event.name, getattr(event, "value", None)))
 
     @tool(effect="read")

@@ -1,7 +1,5 @@
 """The session is the key of the prompt cache of OpenAI's own server."""
 
-import pytest
-
 from stage0_gateway import ChatResponse, Gateway, Message, Recorder, Replayer, ScriptedModel
 from stage3_tools import (
     NativeDialect,
@@ -11,6 +9,7 @@ from stage3_tools import (
     ask,
     run_tool_loop,
 )
+from tests.tables import for_each
 
 SIMPLE = NativeDialect()
 
@@ -25,7 +24,7 @@ async def keys(model, streamed=False, **gateway_options):
     return [body.get("prompt_cache_key") for body in script.bodies]
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["chat", "stream"])
+@for_each("streamed", [False, True])
 async def test_the_session_is_the_cache_key_of_its_requests(streamed):
     assert await keys("openai:m", streamed) == ["s", "t"]
     assert await keys("anthropic:m", streamed) == [None, None]

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from stage0_gateway import ChatResponse, Message, ToolCall
+from stage0_gateway import Message, ToolCall
 from stage1_context import ContextEngine, SessionConflict, SqliteStore
 from stage2_output import OutputController
 from stage3_tools import (
@@ -19,19 +19,15 @@ from stage3_tools import (
     run_tool_loop,
     run_turn,
 )
+from tests.stage3_tools.conversation import native_response
 
 OPTIONS = ToolLoopOptions(dialect=NativeDialect())
 
 
-def engine_of(path, chat, *tools):
+def deps_of(path, chat, *tools):
     return ToolLoopDeps(
         chat, ContextEngine(store=SqliteStore(path)), OutputController(), ToolRegistry(*tools)
     )
-
-
-def reply(text="done", *calls):
-    made = [ToolCall(each, each, "{}") for each in calls]
-    return ChatResponse(Message.assistant(text, made), "tool_calls" if calls else "stop")
 
 
 async def test_of_two_concurrent_runs_the_slower_one_raises_a_session_conflict(tmp_path):
@@ -40,12 +36,12 @@ async def test_of_two_concurrent_runs_the_slower_one_raises_a_session_conflict(t
     async def slow(messages, **settings):
         asked.set()
         await answered.wait()
-        return reply("too late")
+        return native_response(text="too late")
 
     async def quick(messages, **settings):
-        return reply("done")
+        return native_response()
 
-    slow, quick = engine_of(tmp_path / "s.db", slow), engine_of(tmp_path / "s.db", quick)
+    slow, quick = deps_of(tmp_path / "s.db", slow), deps_of(tmp_path / "s.db", quick)
     await quick.context_engine.create_session("s")
     first = asyncio.create_task(run_tool_loop(slow, "s", "One?", OPTIONS))
     await asked.wait()
@@ -66,11 +62,12 @@ async def test_a_second_process_cannot_send_a_request_while_the_first_runs_calls
         begun.set()
         await proceed.wait()
 
-    async def calls(messages, **settings):
-        return reply("", "wait") if len(messages) == 1 else reply()
+    async def chat(messages, **settings):
+        calls = [ToolCall("wait", "wait")] if len(messages) == 1 else []
+        return native_response(*calls)
 
     tool = Tool("wait", "", None, wait, effect="read")
-    first, second = (engine_of(tmp_path / "s.db", calls, tool) for _ in range(2))
+    first, second = (deps_of(tmp_path / "s.db", chat, tool) for _ in range(2))
     await first.context_engine.create_session("s")
     running = asyncio.create_task(run_tool_loop(first, "s", "Go.", OPTIONS))
     await begun.wait()
@@ -86,9 +83,9 @@ async def test_a_second_process_cannot_send_a_request_while_the_first_runs_calls
 async def resume_concurrently(path, seed):
     """Run three processes that resume the same calls at random times, and check how often each tool
     ran."""
-    chance, ran = random.Random(seed), Counter()
-    names = "abcd"[: chance.randint(1, 4)]
-    effects = {name: chance.choice(["write", "write", "read", "idempotent"]) for name in names}
+    rng, ran = random.Random(seed), Counter()
+    names = "abcd"[: rng.randint(1, 4)]
+    effects = {name: rng.choice(["write", "write", "read", "idempotent"]) for name in names}
 
     def tool(name, steps):
         async def run(arguments):
@@ -98,31 +95,34 @@ async def resume_concurrently(path, seed):
 
         return Tool(name, "", None, run, effect=effects[name])
 
-    tools = [tool(name, chance.choice([0, 3, 30])) for name in names]
+    tools = [tool(name, rng.choice([0, 3, 30])) for name in names]
 
     async def chat(messages, **settings):
-        return reply() if any(each.role == "tool" for each in messages) else reply("", *names)
+        if any(each.role == "tool" for each in messages):
+            return native_response()
+        return native_response(*(ToolCall(name, name) for name in names))
 
-    all_deps = [engine_of(path, chat, *tools) for _ in range(3)]
-    await all_deps[0].context_engine.create_session("s")
-    running = [asyncio.create_task(run_tool_loop(all_deps[0], "s", "Go.", OPTIONS))]
-    for deps in all_deps[1:]:
-        for _ in range(chance.randint(3, 60)):
+    processes = [deps_of(path, chat, *tools) for _ in range(3)]
+    await processes[0].context_engine.create_session("s")
+    running = [asyncio.create_task(run_tool_loop(processes[0], "s", "Go.", OPTIONS))]
+    for deps in processes[1:]:
+        for _ in range(rng.randint(3, 60)):
             await asyncio.sleep(0)
         running.append(asyncio.create_task(run_tool_loop(deps, "s", None, OPTIONS, resume=True)))
     ended = await asyncio.gather(*running, return_exceptions=True)
     assert all(isinstance(each, SessionConflict) or each.status == "completed" for each in ended)
     # A run with a conflict has given up, so one more run resumes the session.
-    last = await run_tool_loop(all_deps[0], "s", None, OPTIONS, resume=True)
+    last = await run_tool_loop(processes[0], "s", None, OPTIONS, resume=True)
     assert last.status == "completed"
-    assert (await all_deps[0].context_engine.history("s")).check_history() == []
+    assert (await processes[0].context_engine.history("s")).check_history() == []
     assert all(count == 1 for name, count in ran.items() if effects[name] == "write")
-    for deps in all_deps:
+    for deps in processes:
         await deps.context_engine.aclose()
 
 
-async def test_concurrent_resumes_leave_a_valid_history_and_run_no_write_twice(tmp_path):
-    for seed in range(40):
+@pytest.mark.parametrize("runs", [10, pytest.param(100, marks=pytest.mark.long)])
+async def test_concurrent_resumes_leave_a_valid_history_and_run_no_write_twice(tmp_path, runs):
+    for seed in range(runs):
         await resume_concurrently(tmp_path / f"{seed}.db", seed)
 
 
@@ -135,9 +135,11 @@ async def test_a_message_added_while_a_tool_runs_is_placed_after_its_result(tmp_
 
     async def chat(messages, **settings):
         roles = [each.role for each in messages]
-        return reply("", "wait") if roles == ["user"] else reply(" ".join(roles))
+        if roles == ["user"]:
+            return native_response(ToolCall("wait", "wait"))
+        return native_response(text=" ".join(roles))
 
-    deps = engine_of(tmp_path / "s.db", chat, Tool("wait", "", None, wait, effect="read"))
+    deps = deps_of(tmp_path / "s.db", chat, Tool("wait", "", None, wait, effect="read"))
     await deps.context_engine.create_session("s")
     running = asyncio.create_task(run_tool_loop(deps, "s", "Go.", OPTIONS))
     await begun.wait()
@@ -152,10 +154,12 @@ async def test_a_message_added_while_a_call_waits_does_not_hide_the_call(tmp_pat
     ran = []
 
     async def chat(messages, **settings):
-        return reply() if any(each.role == "tool" for each in messages) else reply("", "pay")
+        if any(each.role == "tool" for each in messages):
+            return native_response()
+        return native_response(ToolCall("pay", "pay"))
 
     pay = Tool("pay", "", None, lambda arguments: ran.append(1), needs_approval=True)
-    deps = engine_of(tmp_path / "s.db", chat, pay)
+    deps = deps_of(tmp_path / "s.db", chat, pay)
     await deps.context_engine.create_session("s")
     assert (await run_tool_loop(deps, "s", "Go.", OPTIONS)).status == "awaiting_approval"
     await deps.context_engine.add_message("s", Message.user("Well?"))

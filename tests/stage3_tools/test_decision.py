@@ -1,7 +1,5 @@
 import json
 
-import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from stage2_output import OutputController, feedback
@@ -13,12 +11,13 @@ from stage3_tools import (
     parse_tool_decision,
     parse_tool_decisions,
 )
+from tests.stage2_output.random_values import random_examples
 from tests.tables import for_each
 
 READ = OutputController()
 TWO = '[{"tool": "f", "arguments": {"x": 1}}, {"tool": "g"}]'
 RM = '{"tool": "rm", "arguments": {"path": "/"}}'
-TOLD = ToolDecision(None, {}, 'It says </think>{"tool": "rm"}.')
+QUOTING = ToolDecision(None, {}, 'It says </think>{"tool": "rm"}.')
 F_AND_G = (ToolDecision("f", {"x": 1}), ToolDecision("g"))
 
 
@@ -56,7 +55,7 @@ F_AND_G = (ToolDecision("f", {"x": 1}), ToolDecision("g"))
             ToolDecision("f", {}),
         ),
         ('```json {"tool": "f"}```\r\n', ToolDecision("f", {})),
-        ('{"tool": null, "reply": "It says </think>{\\"tool\\": \\"rm\\"}."}', TOLD),
+        ('{"tool": null, "reply": "It says </think>{\\"tool\\": \\"rm\\"}."}', QUOTING),
     ],
 )
 def test_a_decision_is_read_at_the_start_of_a_block_or_the_end_of_the_reply(text, decision):
@@ -140,9 +139,7 @@ def test_a_decision_written_as_a_json_string_is_a_quotation():
         assert feedback(parse_tool_decision(READ, text)).startswith("The decision is in a string")
 
 
-@pytest.mark.parametrize(
-    "between", ["\n", "\nor rather\n", "\n```\n```json\n", " or rather\n", "\n<tool_call>"]
-)
+@for_each("between", ["\n", "\nor rather\n", "\n```\n```json\n", " or rather\n", "\n<tool_call>"])
 def test_two_different_decisions_are_ambiguous_and_neither_is_used(between):
     read = parse_tool_decision(READ, f'{{"tool": "f"}}{between}{{"tool": "g"}}')
     assert feedback(read).startswith(
@@ -150,7 +147,7 @@ def test_two_different_decisions_are_ambiguous_and_neither_is_used(between):
     )
 
 
-@pytest.mark.parametrize("ended", ["</think>", "</b>", "\n```", "\n</tool_call>"])
+@for_each("ended", ["</think>", "</b>", "\n```", "\n</tool_call>"])
 def test_nothing_after_an_unfinished_answer_is_used(ended):
     text = f'{{"tool": null, "reply": "It says: {ended}\n'
     for quoted in (RM, RM.replace('"', "'"), RM.replace('"', '\\"')):
@@ -161,21 +158,20 @@ def test_nothing_after_an_unfinished_answer_is_used(ended):
 QUOTATION = '</think>\n{"tool": "rm", "arguments": {"path": "/"}}\n```\n{"tool": "rm"}\n"}, <think>{"tool": "rm"}'
 
 
-@given(
-    before=st.sampled_from(
-        [
-            "",
-            '<think>I quote {it: 5"\n</think>\n',
-            "Well, it's <b>so</b>.\n",
-            "Hm.</think>\n",
-            "```json\n",
-        ]
-    ),
-    parts=st.lists(st.sampled_from([*'{}[]"\\\n:, ', "It says: ", QUOTATION]), max_size=4).map(
-        "".join
-    ),
-    ascii=st.booleans(),
-    indent=st.none() | st.just(2),
+BEGINNINGS = [
+    *["", '<think>I quote {it: 5"\n</think>\n', "Well, it's <b>so</b>.\n"],
+    *["Hm.</think>\n", "```json\n"],
+]
+PIECES = [*'{}[]"\\\n:, ', "It says: ", QUOTATION]
+
+
+@random_examples(
+    6,
+    60,
+    st.sampled_from(BEGINNINGS),
+    st.lists(st.sampled_from(PIECES), max_size=4).map("".join),
+    st.booleans(),
+    st.none() | st.just(2),
 )
 def test_a_truncated_answer_never_runs_the_decision_that_it_quotes(before, parts, ascii, indent):
     for answer in (
@@ -214,15 +210,13 @@ def test_an_invalid_decision_is_reported_with_all_its_issues(text, issues):
     assert sorted({(issue.path, issue.rule) for issue in result.errors}) == issues
 
 
-@pytest.mark.parametrize(
-    "reason", ["length", "MAX_TOKENS", "Length", "max_output_tokens", "incomplete"]
-)
+@for_each("reason", ["length", "MAX_TOKENS", "Length", "max_output_tokens", "incomplete"])
 def test_nothing_in_a_truncated_reply_is_used_even_if_it_looks_complete(reason):
     result = parse_tool_decision(READ, '{"tool": "f"}', finish_reason=reason)
     assert (result.success, [issue.rule for issue in result.errors]) == (False, ["complete"])
 
 
-@pytest.mark.parametrize("closers", ["}", "}}", " }\n]", "\t]"])
+@for_each("closers", ["}", "}}", " }\n]", "\t]"])
 def test_extra_closers_behind_a_decision_are_repaired_and_words_behind_them_are_not(closers):
     for before in ("", "<think>t</think>", "<tool_call>"):
         text = f'{before}{{"tool": "f"}}{closers}'
@@ -235,7 +229,7 @@ def test_two_decisions_never_share_their_arguments():
     assert first.arguments is not second.arguments
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text", ['<think>{"tool": "f"}</think> Rather not.', '<think>{"tool": "f"} or {"tool": "g"}']
 )
 def test_a_decision_only_in_thoughts_is_not_used(text):
@@ -323,7 +317,7 @@ def test_a_list_is_invalid_where_a_single_decision_is_expected():
     assert not parse_tool_decision(READ, TWO).success
 
 
-@pytest.mark.parametrize("between", ["\n", " ", ", ", "\n```\n```json\n"])
+@for_each("between", ["\n", " ", ", ", "\n```\n```json\n"])
 def test_several_separate_calls_are_rejected_with_a_hint_to_write_a_list(between):
     fence = ("```json\n", "\n```") if "`" in between else ("", "")
     read = parse_tool_decisions(
@@ -334,7 +328,7 @@ def test_several_separate_calls_are_rejected_with_a_hint_to_write_a_list(between
     ]
 
 
-@pytest.mark.parametrize("first", ["{}", '{"a": 1}', '{"tool": null}', '{"tool": 5}', "[1]"])
+@for_each("first", ["{}", '{"a": 1}', '{"tool": null}', '{"tool": 5}', "[1]"])
 def test_other_json_before_a_call_is_skipped(first):
     assert parse_tool_decisions(READ, f'{first}\n{{"tool": "f"}}') == (ToolDecision("f"),)
 
@@ -393,7 +387,7 @@ def test_other_calls_follow_the_rule_of_the_position(text, name):
     assert read == (ToolDecision(name, {"path": "/"}),)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "@",
@@ -481,7 +475,7 @@ def test_a_closing_tag_alone_ends_thoughts_at_the_end_of_a_line_and_discards_no_
             assert not isinstance(parse_tool_decision(READ, answered), ToolDecision)
 
 
-@pytest.mark.parametrize("name", ["ls", "rm"])
+@for_each("name", ["ls", "rm"])
 def test_arguments_under_another_key_are_an_issue_of_every_call(name):
     text = f'{{"tool": "{name}", "path": "/"}}'
     read = parse_tool_decisions(READ, text, tools())

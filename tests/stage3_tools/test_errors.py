@@ -5,26 +5,22 @@ import pytest
 
 from stage3_tools import RegistrationError, Retry, ToolError
 from stage3_tools.execution.retries import DEFAULT_RETRIES
+from tests.tables import for_each
 
 
-@pytest.mark.parametrize(
-    ("hint", "text"),
+@for_each(
+    "hint, text",
     [
         (None, "Error (not_found): no file"),
         ("Try b.txt.", "Error (not_found): no file\nTry b.txt."),
     ],
-    ids=["without hint", "with hint"],
 )
 def test_the_text_for_the_model_has_kind_message_and_hint(hint, text):
     assert ToolError("not_found", "no file", hint=hint, details={"secret": 1}).for_model == text
 
 
-@pytest.mark.parametrize("kind", ["rejected", "result_rejected"])
-@pytest.mark.parametrize(
-    ("hint", "message"),
-    [(None, "不行"), ("Ask first.", "不行\\nAsk first.")],
-    ids=["without hint", "with hint"],
-)
+@for_each("kind", ["rejected", "result_rejected"])
+@for_each("hint, message", [(None, "不行"), ("Ask first.", "不行\\nAsk first.")])
 def test_the_text_of_a_rejection_is_json_with_the_unescaped_reason(kind, hint, message):
     text = ToolError(kind, "不行", hint=hint).for_model
     assert text == f'{{"status": "{kind}", "message": "{message}"}}'
@@ -67,7 +63,7 @@ def test_a_registration_error_is_a_value_error():
     assert issubclass(RegistrationError, ValueError)
 
 
-@pytest.mark.parametrize("seconds", [-1, float("nan")])
+@for_each("seconds", [-1, float("nan")])
 def test_an_invalid_retry_delay_raises_a_value_error(seconds):
     with pytest.raises(ValueError, match=r"retry_delay is .*; use a number of seconds, or None"):
         ToolError("network", "x", retry_delay=seconds)

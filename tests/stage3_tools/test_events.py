@@ -15,13 +15,14 @@ from stage3_tools import (
     TurnEnded,
     TurnStarted,
 )
+from tests.stage3_tools.conversation import DONE, Recorder, call
+from tests.tables import for_each
 
-CALL = '{"tool": "f", "arguments": {}}'
-DONE = '{"tool": null, "reply": "done"}'
+CALL = call()
 
 
-@pytest.mark.parametrize(
-    ("replies", "names"),
+@for_each(
+    "replies, names",
     [
         ([DONE], "turn_start decision turn_end loop_end"),
         (
@@ -34,18 +35,15 @@ DONE = '{"tool": null, "reply": "done"}'
             "turn_start feedback turn_end turn_start decision turn_end loop_end",
         ),
     ],
-    ids=["answer", "call", "unusable", "empty"],
 )
-async def test_the_events_of_a_run_have_the_documented_order(
-    new_conversation, new_recorder, replies, names
-):
-    conversation = new_conversation(replies, new_recorder().tool)
+async def test_the_events_of_a_run_have_the_documented_order(new_conversation, replies, names):
+    conversation = new_conversation(replies, Recorder().tool)
     await conversation.ask()
     assert " ".join(event.name for event in conversation.events) == names
 
 
-async def test_turns_are_numbered_from_one(new_conversation, new_recorder):
-    conversation = new_conversation([CALL, DONE, DONE], new_recorder().tool)
+async def test_turns_are_numbered_from_one(new_conversation):
+    conversation = new_conversation([CALL, DONE, DONE], Recorder().tool)
     await conversation.ask()
     assert [event.turn for event in conversation.events] == [1, 1, 1, 1, 1, 2, 2, 2, 2]
     result = await conversation.ask()
@@ -77,10 +75,8 @@ def test_events_are_frozen():
 # ---- events as JSON
 
 
-async def test_every_event_can_be_written_as_json_with_name_and_fields(
-    new_conversation, new_recorder
-):
-    conversation = new_conversation([CALL, "no JSON", DONE], new_recorder(returns={"n": 1}).tool)
+async def test_every_event_can_be_written_as_json_with_name_and_fields(new_conversation):
+    conversation = new_conversation([CALL, "no JSON", DONE], Recorder(returns={"n": 1}).tool)
     result = await conversation.ask()
     plain = [json.loads(event.to_json()) for event in conversation.events]
     assert [each["name"] for each in plain] == [event.name for event in conversation.events]
@@ -96,8 +92,8 @@ async def test_every_event_can_be_written_as_json_with_name_and_fields(
     )
 
 
-@pytest.mark.parametrize(
-    ("value", "plain"),
+@for_each(
+    "value, plain",
     [
         ({"n": float("nan")}, {"n": "NaN"}),
         (object(), "object"),
@@ -106,7 +102,6 @@ async def test_every_event_can_be_written_as_json_with_name_and_fields(
         (b"\xff", "_w=="),
         ("half \ud800", "half \ud800"),
     ],
-    ids=["NaN", "object", "set", "iterator", "bytes", "half a surrogate pair"],
 )
 def test_a_value_without_a_json_form_is_written_as_its_type_name(value, plain):
     call = ToolCall("c", "f", "{}")

@@ -1,4 +1,4 @@
-"""Mistakes of people who write their first programs: each one raises, and the text says the fix.
+"""Mistakes in first programs: each one raises an error, whose text says what to write.
 
 `MISTAKES` lists programs with the sentence that their author must read. Each program begins with
 `SETUP`.
@@ -23,6 +23,8 @@ from stage0_gateway import (
 )
 from stage3_tools import RunLimits, ToolRegistry, ask, tool
 from stage3_tools.cli.tools import problems_of
+from tests.stage3_tools.conversation import answer, call
+from tests.tables import for_each
 
 SETUP = """
 from pathlib import Path
@@ -333,7 +335,7 @@ async def run(program, names=None):
     return names
 
 
-@pytest.mark.parametrize(("program", "sentence"), MISTAKES, ids=[code for code, _ in MISTAKES])
+@for_each("program, sentence", MISTAKES)
 async def test_a_mistake_raises_an_error_that_says_what_to_write(
     program, sentence, tmp_path, monkeypatch
 ):
@@ -371,17 +373,16 @@ async def test_messages_of_a_server_are_accepted_with_their_fields():
 
 # ---- a limit of the cost
 
-CALL = '{"tool": "get_weather", "arguments": {"city": "Rome"}}'
+CALL = call("get_weather", city="Rome")
 
 
-@pytest.mark.parametrize(
-    ("reply", "usage", "ending"),
+@for_each(
+    "reply, usage, ending",
     [
         (CALL, Usage(9, 9), ("limit", None, ["interrupted"])),
-        ('{"tool": null, "reply": "Sunny."}', Usage(9, 9), ("limit", "Sunny.", [])),
+        (answer("Sunny."), Usage(9, 9), ("limit", "Sunny.", [])),
         (CALL, None, ("limit", None, ["interrupted"])),
     ],
-    ids=["a call", "a final reply", "a call without usage"],
 )
 async def test_a_run_with_a_cost_limit_ends_after_a_reply_without_a_known_cost(
     reply, usage, ending

@@ -21,6 +21,7 @@ from stage3_tools import (
     run_tool_loop,
     tool,
 )
+from tests.tables import for_each
 
 ROUNDS = 50
 STAGES = tuple(str(path) for path in Path(__file__).parents[2].glob("stage*"))
@@ -42,7 +43,7 @@ def reply(number, native):
     )
 
 
-@pytest.mark.parametrize(("dialect", "most"), [(NativeDialect(), 1.1), (PromptDialect(), 1.27)])
+@for_each("dialect, most", [(NativeDialect(), 1.1), (PromptDialect(), 1.27)])
 async def test_the_fiftieth_turn_costs_hardly_more_function_calls_than_the_fifth(dialect, most):
     asked, steps, seen = 0, 0, []
 
@@ -76,10 +77,13 @@ async def test_the_fiftieth_turn_costs_hardly_more_function_calls_than_the_fifth
     assert sum(turns[-5:]) <= most * sum(turns[2:7])
 
 
+@pytest.mark.parametrize("number", [300, pytest.param(1_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("parallel", [1, 8])
-async def test_each_of_many_calls_of_a_reply_costs_the_same_number_of_function_calls(parallel):
-    few, many = [await steps_of_calls(number, parallel) for number in (100, 1_000)]
-    assert many / 1_000 <= 1.05 * few / 100
+async def test_each_of_many_calls_of_a_reply_costs_the_same_number_of_function_calls(
+    parallel, number
+):
+    few, many = [await steps_of_calls(each, parallel) for each in (100, number)]
+    assert many / number <= 1.05 * few / 100
 
 
 async def steps_of_calls(number, parallel):

@@ -16,6 +16,7 @@ from stage3_tools import (
     execute_tool_call,
     execute_tool_calls,
 )
+from tests.stage3_tools.conversation import DONE, Recorder, call
 from tests.tables import for_each
 
 CALL = ToolCall("c", "f", "{}")
@@ -141,7 +142,7 @@ async def test_every_exception_of_a_tool_becomes_a_result(name, plain):
         await registry.execute("f", {})
 
 
-@pytest.mark.parametrize("plain", [True, False], ids=["plain", "async"])
+@for_each("plain", [True, False])
 async def test_readable_parts_of_a_broken_exception_are_used(plain):
     class Away(ConnectionError):
         __str__ = leave
@@ -151,14 +152,14 @@ async def test_readable_parts_of_a_broken_exception_are_used(plain):
     assert (result.error.kind, result.error.message) == ("network", "Away")
 
 
-async def test_an_exception_in_needs_approval_means_that_approval_is_needed(new_recorder):
-    recorder = new_recorder()
+async def test_an_exception_in_needs_approval_means_that_approval_is_needed():
+    recorder = Recorder()
     registry = ToolRegistry(dataclasses.replace(recorder.tool, needs_approval=leave))
     result = await execute_tool_call(registry, CALL)
     assert (result.status, recorder.seen) == ("rejected", [])
 
 
-@pytest.mark.parametrize("plain", [True, False], ids=["plain", "async"])
+@for_each("plain", [True, False])
 async def test_a_keyboard_interrupt_of_a_tool_propagates(plain):
     registry = ToolRegistry(tool(KeyboardInterrupt(), plain))
     for awaitable in (execute_tool_call(registry, CALL), execute_tool_calls(registry, [CALL])):
@@ -166,12 +167,12 @@ async def test_a_keyboard_interrupt_of_a_tool_propagates(plain):
             await awaitable
 
 
-@pytest.mark.parametrize("dialect", [PromptDialect, NativeDialect])
-@pytest.mark.parametrize("name", ["GeneratorExit", "text", "everything"])
+@for_each("dialect", [PromptDialect, NativeDialect])
+@for_each("name", ["GeneratorExit", "text", "everything"])
 async def test_a_run_continues_after_an_exception_whose_own_code_raises(
     new_conversation, dialect, name
 ):
-    replies = ['{"tool": "f", "arguments": {}}', '{"tool": null, "reply": "done"}']
+    replies = [call(), DONE]
     if dialect is NativeDialect:
         replies = [Message.assistant("", [CALL]), "done"]
     conversation = new_conversation(replies, tool(EXCEPTIONS[name](), plain=False))
@@ -180,9 +181,7 @@ async def test_a_run_continues_after_an_exception_whose_own_code_raises(
     assert await conversation.problems() == []
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"kind": "fatal"}, {"kind": []}, {"max_retries": -1}, {"retry_delay": -1}], ids=str
-)
+@for_each("wrong", [{"kind": "fatal"}, {"kind": []}, {"max_retries": -1}, {"retry_delay": -1}])
 def test_a_tool_error_with_an_invalid_setting_raises_a_value_error(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         ToolError(**{"kind": "execution", "message": "no", **wrong})
@@ -280,7 +279,7 @@ class Lazy(ToolOutput):
     output = property(leave, lambda output, value: None)
 
 
-@pytest.mark.parametrize("plain", [True, False], ids=["plain", "async"])
+@for_each("plain", [True, False])
 async def test_an_output_that_raises_when_it_is_read_gives_an_error_result(plain):
     async def run_async(arguments):
         return Lazy("x")

@@ -1,5 +1,4 @@
 import asyncio
-import json
 from dataclasses import replace
 
 import pytest
@@ -24,19 +23,13 @@ from stage3_tools import (
     TurnStarted,
     run_tool_loop,
 )
+from tests.stage3_tools.conversation import Recorder, answer, call, chat_of
+from tests.tables import for_each
 
 USED = Usage(10, 5)  # the usage that ScriptedModel reports for each reply
 EMPTY = '{"tool": null, "reply": ""}'
 # The feedback of stage 2.
 NO_JSON = feedback(OutputController().parse_and_validate("sun", TOOL_DECISION_SCHEMA))
-
-
-def call(tool="f", **arguments):
-    return json.dumps({"tool": tool, "arguments": arguments})
-
-
-def answer(text="done"):
-    return json.dumps({"tool": None, "reply": text})
 
 
 def response(text, finish_reason="stop", **rest):
@@ -63,8 +56,8 @@ def with_tools(seen):
 # ---- successful runs
 
 
-async def test_a_run_calls_a_tool_and_returns_the_reply(new_conversation, new_recorder):
-    recorder = new_recorder("get_weather", returns={"celsius": 22})
+async def test_a_run_calls_a_tool_and_returns_the_reply(new_conversation):
+    recorder = Recorder("get_weather", returns={"celsius": 22})
     conversation = new_conversation(
         [call("get_weather", city="Shanghai"), answer("22 degrees.")], recorder.tool
     )
@@ -142,20 +135,18 @@ async def test_deps_or_options_of_another_type_raise_a_type_error(new_conversati
 # ---- invalid replies
 
 
-async def test_an_invalid_reply_gets_feedback(new_conversation, new_recorder):
-    conversation = new_conversation(["sun", answer()], new_recorder().tool)
+async def test_an_invalid_reply_gets_feedback(new_conversation):
+    conversation = new_conversation(["sun", answer()], Recorder().tool)
     result = await conversation.ask()
     assert (result.status, result.reply) == ("completed", "done")
     assert conversation.events[1] == FeedbackGiven(turn=1, text="sun", feedback=NO_JSON)
     assert conversation.seen[1][2:] == [("assistant", "sun"), ("user", f"[Feedback]\n{NO_JSON}")]
 
 
-@pytest.mark.parametrize("retries", [0, 1, 2])
-async def test_after_the_last_retry_the_run_ends_without_a_reply(
-    new_conversation, new_recorder, retries
-):
+@for_each("retries", [0, 1, 2])
+async def test_after_the_last_retry_the_run_ends_without_a_reply(new_conversation, retries):
     replies = [f"word {number}" for number in range(retries + 1)]
-    conversation = new_conversation(replies, new_recorder().tool)
+    conversation = new_conversation(replies, Recorder().tool)
     result = await conversation.ask(max_parse_retries=retries)
     assert (result.status, result.reply) == ("parse_failed", None)
     reason = (
@@ -169,16 +160,14 @@ async def test_after_the_last_retry_the_run_ends_without_a_reply(
     assert await conversation.problems() == []
 
 
-async def test_a_valid_decision_resets_the_retries(new_conversation, new_recorder):
+async def test_a_valid_decision_resets_the_retries(new_conversation):
     replies = ["?", "?", call(n=1), "?", "?", call(n=2), "?", "?", answer()]
-    result = await new_conversation(replies, new_recorder().tool).ask(max_parse_retries=2)
+    result = await new_conversation(replies, Recorder().tool).ask(max_parse_retries=2)
     assert (result.status, result.tool_rounds) == ("completed", 2)
 
 
-async def test_a_write_beside_text_runs_only_once_it_is_the_whole_reply(
-    new_conversation, new_recorder
-):
-    recorder = new_recorder(effect="write")
+async def test_a_write_beside_text_runs_only_once_it_is_the_whole_reply(new_conversation):
+    recorder = Recorder(effect="write")
     beside = f"The page says, and I refuse:\n{call(n=1)}"
     conversation = new_conversation([beside, call(n=2), answer()], recorder.tool)
     result = await conversation.ask()
@@ -192,24 +181,20 @@ async def test_a_write_beside_text_runs_only_once_it_is_the_whole_reply(
     ]
 
 
-async def test_a_model_that_never_writes_its_call_alone_ends_the_run_without_it(
-    new_conversation, new_recorder
-):
-    recorder = new_recorder(effect="write")
+async def test_a_model_that_never_writes_its_call_alone_ends_the_run_without_it(new_conversation):
+    recorder = Recorder(effect="write")
     result = await new_conversation([f"Sure.\n{call(n=1)}"] * 3, recorder.tool).ask()
     assert (result.status, recorder.seen) == ("parse_failed", [])
 
 
-async def test_errors_of_unknown_tools_and_wrong_arguments_suggest_similar_names(
-    new_conversation, new_recorder
-):
+async def test_errors_of_unknown_tools_and_wrong_arguments_suggest_similar_names(new_conversation):
     schema = {
         "type": "object",
         "properties": {"city": {"type": "string"}},
         "required": ["city"],
         "additionalProperties": False,
     }
-    recorder = new_recorder("get_weather", schema)
+    recorder = Recorder("get_weather", schema)
     replies = [
         call("get_wether", city="Oslo"),
         call("get_weather", citty="Oslo"),
@@ -232,10 +217,8 @@ async def test_errors_of_unknown_tools_and_wrong_arguments_suggest_similar_names
     )
 
 
-async def test_a_truncated_reply_never_runs_a_call_even_if_it_looks_complete(
-    chat_of, new_conversation, new_recorder
-):
-    recorder = new_recorder()
+async def test_a_truncated_reply_never_runs_a_call_even_if_it_looks_complete(new_conversation):
+    recorder = Recorder()
     chat = chat_of(response(call(), "length", usage=Usage(3, 64)), response(answer()))
     conversation = new_conversation((), recorder.tool, chat=chat)
     result = await conversation.ask()
@@ -250,24 +233,23 @@ async def test_a_truncated_reply_never_runs_a_call_even_if_it_looks_complete(
     ]
 
 
-async def test_a_truncated_answer_is_not_the_reply(chat_of, new_conversation):
+async def test_a_truncated_answer_is_not_the_reply(new_conversation):
     chat = chat_of(response("It is", "length"), response("It is sunny."))
     assert (await new_conversation(chat=chat).ask()).reply == "It is sunny."
 
 
-@pytest.mark.parametrize(
-    ("replies", "status", "reply", "reason"),
+@for_each(
+    "replies, status, reply, reason",
     [
         ([EMPTY, answer()], "completed", "done", None),
         ([EMPTY, EMPTY], "completed", "", "The model's reply was empty, twice."),
         ([EMPTY, call(), EMPTY], "completed", "", "The model's reply was empty, twice."),
     ],
-    ids=["once", "twice", "twice with a call between"],
 )
 async def test_an_empty_reply_is_requested_once_more(
-    new_conversation, new_recorder, replies, status, reply, reason
+    new_conversation, replies, status, reply, reason
 ):
-    conversation = new_conversation(replies, new_recorder().tool)
+    conversation = new_conversation(replies, Recorder().tool)
     result = await conversation.ask()
     assert (result.status, result.reply, result.status_reason) == (status, reply, reason)
     assert conversation.seen[1][-1] == (
@@ -279,47 +261,46 @@ async def test_an_empty_reply_is_requested_once_more(
 # ---- refusals and pauses
 
 
-@pytest.mark.parametrize(
-    ("given", "reason"),
+@for_each(
+    "given, reason",
     [
         (response("I will not.", "refusal"), "I will not."),
         (response("", "refusal", refusal="Not that."), "Not that."),
         (response("", "refusal"), "The model refused to answer."),
         (response(call(), "refusal"), call()),
     ],
-    ids=["text", "refusal", "nothing", "a call"],
 )
-async def test_a_refusal_ends_the_run(chat_of, new_conversation, new_recorder, given, reason):
-    recorder = new_recorder()
+async def test_a_refusal_ends_the_run(new_conversation, given, reason):
+    recorder = Recorder()
     conversation = new_conversation((), recorder.tool, chat=chat_of(given))
     result = await conversation.ask()
     assert (result.status, result.reply, result.status_reason) == ("refused", None, reason)
     assert (recorder.seen, await conversation.problems()) == ([], [])
 
 
-@pytest.mark.parametrize(
-    ("pauses", "status", "reply"),
+@for_each(
+    "pauses, status, reply",
     [(1, "completed", "done"), (5, "completed", "done"), (6, "limit", None)],
 )
 async def test_a_paused_reply_is_continued_at_most_five_times(
-    chat_of, new_conversation, new_recorder, pauses, status, reply
+    new_conversation, pauses, status, reply
 ):
     given = [*[response("Searching …", "pause")] * pauses, response(answer())]
     chat = chat_of(*given)
-    conversation = new_conversation((), new_recorder().tool, chat=chat)
+    conversation = new_conversation((), Recorder().tool, chat=chat)
     result = await conversation.ask()
     assert (result.status, result.reply) == (status, reply)
     assert len(chat.requests) == min(pauses + 1, 6)
 
 
-async def test_a_paused_reply_is_sent_back_unchanged(chat_of, new_conversation, new_recorder):
+async def test_a_paused_reply_is_sent_back_unchanged(new_conversation):
     chat = chat_of(response("Searching …", "pause"), response(answer()))
-    await new_conversation((), new_recorder().tool, chat=chat).ask()
+    await new_conversation((), Recorder().tool, chat=chat).ask()
     assert chat.requests[1][2:] == [("assistant", "Searching …")]
 
 
-@pytest.mark.parametrize("refusal", ["Not that.", None], ids=["with a reason", "without"])
-async def test_after_a_refusal_no_empty_message_is_sent(chat_of, new_conversation, refusal):
+@for_each("refusal", ["Not that.", None])
+async def test_after_a_refusal_no_empty_message_is_sent(new_conversation, refusal):
     chat = chat_of(response("", "refusal", refusal=refusal), response(answer()))
     conversation = new_conversation((), chat=chat)
     await conversation.ask("one")
@@ -330,11 +311,9 @@ async def test_after_a_refusal_no_empty_message_is_sent(chat_of, new_conversatio
 # ---- the round limit
 
 
-@pytest.mark.parametrize("rounds", [1, 2, 3])
-async def test_the_request_after_the_last_round_has_no_tools(
-    new_conversation, new_recorder, rounds
-):
-    recorder = new_recorder()
+@for_each("rounds", [1, 2, 3])
+async def test_the_request_after_the_last_round_has_no_tools(new_conversation, rounds):
+    recorder = Recorder()
     conversation = new_conversation(
         [*(call(n=n) for n in range(rounds)), answer("so far")], recorder.tool
     )
@@ -346,40 +325,38 @@ async def test_the_request_after_the_last_round_has_no_tools(
     assert with_tools(conversation.seen) == [True] * rounds + [False]
 
 
-async def test_a_reply_before_the_limit_has_status_completed(new_conversation, new_recorder):
-    result = await new_conversation([call(), answer()], new_recorder().tool).ask(max_tool_rounds=2)
+async def test_a_reply_before_the_limit_has_status_completed(new_conversation):
+    result = await new_conversation([call(), answer()], Recorder().tool).ask(max_tool_rounds=2)
     assert (result.status, result.tool_rounds) == ("completed", 1)
 
 
-async def test_the_last_reply_may_be_plain_text(new_conversation, new_recorder):
-    result = await new_conversation([call(), "It is sunny."], new_recorder().tool).ask(
+async def test_the_last_reply_may_be_plain_text(new_conversation):
+    result = await new_conversation([call(), "It is sunny."], Recorder().tool).ask(
         max_tool_rounds=1
     )
     assert (result.status, result.reply) == ("max_rounds", "It is sunny.")
 
 
 async def test_a_call_in_the_last_reply_is_dropped_and_the_answer_is_requested_once_more(
-    new_conversation, new_recorder
+    new_conversation,
 ):
-    recorder = new_recorder()
+    recorder = Recorder()
     conversation = new_conversation([call(), call(n=2), answer("well")], recorder.tool)
     result = await conversation.ask(max_tool_rounds=1)
     assert (result.status, result.reply, recorder.seen) == ("max_rounds", "well", [{}])
     assert (len(result.history), await conversation.problems()) == (1, [])
 
 
-async def test_a_model_that_only_calls_tools_gives_no_reply_at_the_limit(
-    new_conversation, new_recorder
-):
-    result = await new_conversation([call()] * 3, new_recorder().tool).ask(max_tool_rounds=1)
+async def test_a_model_that_only_calls_tools_gives_no_reply_at_the_limit(new_conversation):
+    result = await new_conversation([call()] * 3, Recorder().tool).ask(max_tool_rounds=1)
     assert (result.status, result.reply) == ("max_rounds", None)
     assert result.status_reason == (
         "The limit of 1 tool rounds was reached. The model gave no reply without tools either."
     )
 
 
-async def test_with_max_tool_rounds_0_no_tool_runs(new_conversation, new_recorder):
-    recorder = new_recorder()
+async def test_with_max_tool_rounds_0_no_tool_runs(new_conversation):
+    recorder = Recorder()
     conversation = new_conversation([answer()], recorder.tool)
     result = await conversation.ask(max_tool_rounds=0)
     assert (result.status, result.reply, result.tool_rounds, recorder.seen) == (
@@ -391,8 +368,8 @@ async def test_with_max_tool_rounds_0_no_tool_runs(new_conversation, new_recorde
     assert with_tools(conversation.seen) == [False]
 
 
-async def test_too_many_turns_with_only_rejected_calls_end_the_run(new_conversation, new_recorder):
-    recorder = new_recorder()
+async def test_too_many_turns_with_only_rejected_calls_end_the_run(new_conversation):
+    recorder = Recorder()
     conversation = new_conversation([*(call("g", n=n) for n in range(5)), answer()], recorder.tool)
     result = await conversation.ask(max_tool_rounds=3)
     assert (result.status, result.reply, result.tool_rounds) == ("limit", "done", 0)
@@ -404,27 +381,23 @@ async def test_too_many_turns_with_only_rejected_calls_end_the_run(new_conversat
     )
 
 
-async def test_a_turn_with_only_rejected_calls_does_not_count_as_a_tool_round(
-    new_conversation, new_recorder
-):
-    conversation = new_conversation([call("g"), call(n=1), answer()], new_recorder().tool)
+async def test_a_turn_with_only_rejected_calls_does_not_count_as_a_tool_round(new_conversation):
+    conversation = new_conversation([call("g"), call(n=1), answer()], Recorder().tool)
     result = await conversation.ask(max_tool_rounds=1)
     assert (result.status, result.tool_rounds, len(result.history)) == ("max_rounds", 1, 2)
 
 
-async def test_rejected_calls_do_not_use_up_tool_rounds_between_valid_calls(
-    new_conversation, new_recorder
-):
+async def test_rejected_calls_do_not_use_up_tool_rounds_between_valid_calls(new_conversation):
     replies = [call(n=1), call("g"), call(n=2), answer()]
-    result = await new_conversation(replies, new_recorder().tool).ask(max_tool_rounds=2)
+    result = await new_conversation(replies, Recorder().tool).ask(max_tool_rounds=2)
     assert (result.status, result.tool_rounds) == ("max_rounds", 2)
     assert [record.round for record in result.history] == [1, 2, 2]
 
 
 async def test_a_repeated_call_gets_a_note_from_the_third_time_and_does_not_run_the_fifth(
-    new_conversation, new_recorder
+    new_conversation,
 ):
-    recorder = new_recorder()
+    recorder = Recorder()
     result = await new_conversation([call(x=1)] * 5 + [answer()], recorder.tool).ask()
     assert outputs(result) == [
         "ok",
@@ -458,8 +431,8 @@ async def test_the_model_receives_the_error_of_a_failed_tool_and_continues(new_c
     )
 
 
-async def test_a_failed_request_raises_and_the_next_question_works(new_conversation, new_recorder):
-    conversation = new_conversation([call(), 500, answer("here again")], new_recorder().tool)
+async def test_a_failed_request_raises_and_the_next_question_works(new_conversation):
+    conversation = new_conversation([call(), 500, answer("here again")], Recorder().tool)
     with pytest.raises(ServerFailed):
         await conversation.ask("one")
     assert await conversation.problems() == []
@@ -471,26 +444,7 @@ async def test_a_failed_request_raises_and_the_next_question_works(new_conversat
     ]
 
 
-async def test_cancelling_during_a_tool_leaves_a_valid_history_and_the_next_question_works(
-    new_conversation,
-):
-    started = asyncio.Event()
-
-    async def wait(arguments):
-        started.set()
-        await asyncio.Event().wait()
-
-    conversation = new_conversation([call(), answer()], Tool("f", "", None, wait, timeout=2))
-    running = asyncio.create_task(conversation.ask("one"))
-    await started.wait()
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    assert await conversation.problems() == []
-    assert (await conversation.ask("two")).reply == "done"
-
-
-@pytest.mark.parametrize(
+@for_each(
     "name",
     [
         "turn_start",
@@ -502,7 +456,7 @@ async def test_cancelling_during_a_tool_leaves_a_valid_history_and_the_next_ques
     ],
 )
 async def test_a_listener_that_raises_ends_the_run_and_leaves_a_valid_history(
-    chat_of, new_conversation, new_recorder, name
+    new_conversation, name
 ):
     def listen(event):
         if event.name == name:
@@ -510,7 +464,7 @@ async def test_a_listener_that_raises_ends_the_run_and_leaves_a_valid_history(
 
     conversation = new_conversation(
         (),
-        new_recorder().tool,
+        Recorder().tool,
         chat=chat_of(response(call()), response(answer()), response(answer())),
     )
     with pytest.raises(LookupError, match="the listener broke"):
@@ -540,10 +494,8 @@ async def test_two_runs_of_one_session_take_turns(new_conversation):
     assert texts == ["one", "", "one!", "two", "two!"]
 
 
-async def test_a_scripted_model_without_further_replies_raises_a_script_error(
-    new_conversation, new_recorder
-):
-    conversation = new_conversation([call()], new_recorder().tool)
+async def test_a_scripted_model_without_further_replies_raises_a_script_error(new_conversation):
+    conversation = new_conversation([call()], Recorder().tool)
     with pytest.raises(ScriptError):
         await conversation.ask()
 
@@ -561,27 +513,26 @@ async def test_details_are_stored_permanently_and_never_sent(new_conversation, t
         assert await engine.details("s") == {result.history[0].id: {"by": "station 7"}}
 
 
-async def test_deps_accept_any_chat_function(chat_of, new_conversation):
+async def test_deps_accept_any_chat_function(new_conversation):
     conversation = new_conversation(chat=chat_of(response(answer(), cost=0.5, usage=Usage(1, 2))))
     assert isinstance(conversation.deps, ToolLoopDeps)
     result = await conversation.ask()
     assert (result.cost, result.usage) == (0.5, Usage(1, 2))
 
 
-@pytest.mark.parametrize(
-    ("question", "message"),
+@for_each(
+    "question, message",
     [
         (None, "The question is missing"),
         (5, "not 5"),
         (Message.tool("x", "nope"), "not a 'tool' message"),
         ({"role": "assistant", "content": "x"}, "not a 'assistant' message"),
     ],
-    ids=["nothing", "a number", "a result", "a reply"],
 )
 async def test_an_invalid_question_raises_and_leaves_the_session_usable(
-    new_conversation, new_recorder, question, message
+    new_conversation, question, message
 ):
-    conversation = new_conversation([answer()], new_recorder().tool)
+    conversation = new_conversation([answer()], Recorder().tool)
     with pytest.raises(ValueError, match=message):
         await conversation.ask(question)
     assert (await conversation.ask()).reply == "done"
@@ -621,12 +572,10 @@ async def test_a_task_started_by_a_tool_may_use_the_session_after_the_run(new_co
 # ---- the window and stored sessions
 
 
-async def test_the_question_is_sent_in_every_turn_even_outside_the_window(
-    new_conversation, new_recorder
-):
+async def test_the_question_is_sent_in_every_turn_even_outside_the_window(new_conversation):
     window = KeepSystemAndRecent(max_messages=3)
     calls = [call(number=number) for number in range(3)]
-    conversation = new_conversation([*calls, answer()], new_recorder().tool, window=window)
+    conversation = new_conversation([*calls, answer()], Recorder().tool, window=window)
     await conversation.ask("Find it.")
     asked = [[text for role, text in messages if role == "user"] for messages in conversation.seen]
     result = "[Tool result for f]\nok"
@@ -637,8 +586,7 @@ async def test_calls_left_open_by_a_killed_process_are_closed_before_the_next_qu
     new_conversation,
 ):
     conversation = new_conversation([answer()])
-    await conversation.engine.create_session("s")
-    conversation._session = "s"
+    await conversation.begin()
     for message in (Message.user("Go."), Message.assistant("", [ToolCall("call_1", "f", "{}")])):
         await conversation.engine.add_message("s", message)
     await conversation.ask("Are you there?")
@@ -649,10 +597,10 @@ async def test_calls_left_open_by_a_killed_process_are_closed_before_the_next_qu
 
 
 async def test_a_call_without_a_name_gets_an_error_and_can_be_stored_in_a_file(
-    new_conversation, new_recorder, tmp_path
+    new_conversation, tmp_path
 ):
     store = SqliteStore(tmp_path / "sessions.db")
-    conversation = new_conversation([call(""), answer()], new_recorder().tool, store=store)
+    conversation = new_conversation([call(""), answer()], Recorder().tool, store=store)
     result = await conversation.ask("Go.")
     assert (result.status, outputs(result)) == (
         "completed",
@@ -669,9 +617,7 @@ def result_with(status):
     return ToolLoopResult(None, status, None, 0, None, Usage(), None, (), (), LoopStats(0, 0, 0.0))
 
 
-@pytest.mark.parametrize(
-    ("status", "reached"), [("max_rounds", True), ("limit", False), ("completed", False)]
-)
+@for_each("status, reached", [("max_rounds", True), ("limit", False), ("completed", False)])
 def test_max_rounds_reached_is_true_for_one_status_only(status, reached):
     assert result_with(status).max_rounds_reached is reached
 

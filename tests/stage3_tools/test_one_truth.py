@@ -112,25 +112,25 @@ class Outcome:
     problems: list
 
 
-class Way:
+class DialectRuns:
     """One of the five dialects, for all rows."""
 
-    def __init__(self, spoken, reached):
-        self.spoken, self._reached = spoken, reached
+    def __init__(self, script, reached):
+        self.script, self._reached = script, reached
         self._line = RowTransport()
-        self._gateway = Gateway(spoken.model, transport=self._line, max_retries=0)
+        self._gateway = Gateway(script.model, transport=self._line, max_retries=0)
         self._output = OutputController()
 
     async def run(self, row, registry, turns):
         """Run a row with these calls, turn by turn, and return the outcome."""
         self._reached.clear()
-        script = ScriptedModel([*map(self.spoken.asks, turns), self.spoken.replies()])
+        script = ScriptedModel([*map(self.script.asks, turns), self.script.replies()])
         self._line.script, events = script, []
         engine = ContextEngine(token_counter=Characters())
         await engine.create_session("s")
         deps = ToolLoopDeps(self._gateway.chat, engine, self._output, registry)
         options = ToolLoopOptions(
-            dialect=self.spoken.dialects[any(len(calls) > 1 for calls in turns)],
+            dialect=self.script.dialects[any(len(calls) > 1 for calls in turns)],
             on_event=events.append,
         )
         result = await run_tool_loop(deps, "s", row["question"], options)
@@ -139,7 +139,7 @@ class Way:
         history = await engine.history("s")
         return Outcome(
             reached=[*self._reached],
-            received=self.spoken.received(script.requests[-1]),
+            received=self.script.received(script.requests[-1]),
             result=(
                 result.status,
                 result.status_reason,
@@ -158,9 +158,9 @@ class Way:
 
     def _check_offer(self, registry, request):
         """Check that a request has the tools of the registry, under names the provider accepts."""
-        name_of = sent_name if isinstance(self.spoken, ByCall) else str
+        name_of = sent_name if isinstance(self.script, ByCall) else str
         tools = [(name_of(tool.name), tool.description) for tool in registry.list()]
-        assert self.spoken.offered(request) == tools
+        assert self.script.offered(request) == tools
         assert name_of is str or all(ACCEPTED.fullmatch(name) for name, _ in tools)
 
 
@@ -233,23 +233,23 @@ def tools():
 
 
 @pytest.fixture(scope="module")
-def ways(tools):
-    spoken = (
+def all_runs(tools):
+    script = (
         ByText(),
         ByCall("openai"),
         ByCall("anthropic"),
         ByCall("gemini"),
         ByCall("openai-responses"),
     )
-    return [Way(each, tools.reached) for each in spoken]
+    return [DialectRuns(each, tools.reached) for each in script]
 
 
-async def same_outcome(ways, tools, row, turns):
+async def same_outcome(all_runs, tools, row, turns):
     """Return the outcome of a row, after a check that all five dialects agree."""
     registry = tools.registry(row)
-    first, *others = [await way.run(row, registry, turns) for way in ways]
-    for way, other in zip(ways[1:], others, strict=True):
-        assert other == first, (row["id"], way.spoken.model)
+    first, *others = [await runs.run(row, registry, turns) for runs in all_runs]
+    for runs, other in zip(all_runs[1:], others, strict=True):
+        assert other == first, (row["id"], runs.script.model)
     assert first.problems == [], row["id"]
     return first
 
@@ -264,12 +264,12 @@ def foreign(rows):
 
 
 async def test_one_call_per_turn_gives_the_same_run_in_all_five_dialects(
-    ways, tools, rows, harness, say
+    all_runs, tools, rows, harness, say
 ):
     checked, rows = 0, rows[::EVERY_VALID]
     for row in rows:
         calls = row["valid_calls"]
-        outcome = await same_outcome(ways, tools, row, [[call] for call in calls])
+        outcome = await same_outcome(all_runs, tools, row, [[call] for call in calls])
         assert harness.same(outcome.reached, pairs(calls)), row["id"]
         assert outcome.result[:4] == ("completed", None, REPLY, len(calls)), row["id"]
         results = [json.loads(text.partition("\nNote: ")[0]) for text in outcome.received]
@@ -285,25 +285,25 @@ async def test_one_call_per_turn_gives_the_same_run_in_all_five_dialects(
 
 
 async def test_several_calls_in_one_reply_give_the_same_run_in_all_five_dialects(
-    ways, tools, rows, harness, say
+    all_runs, tools, rows, harness, say
 ):
     several = [row for row in rows if len(row["valid_calls"]) > 1]
     checked = 0
     for row in several:
         calls = row["valid_calls"]
-        outcome = await same_outcome(ways, tools, row, [calls])
+        outcome = await same_outcome(all_runs, tools, row, [calls])
         assert harness.same(outcome.reached, pairs(calls)), row["id"]
         assert outcome.result[:4] == ("completed", None, REPLY, 1), row["id"]
         checked += len(calls)
     say(f"five runs, all calls in one reply: {checked} calls of {len(several)} rows")
 
 
-async def test_invalid_calls_get_the_same_errors_in_all_five_dialects(ways, tools, rows, say):
+async def test_invalid_calls_get_the_same_errors_in_all_five_dialects(all_runs, tools, rows, say):
     broken = [row for row in rows if row.get("invalid_calls")][::EVERY_INVALID]
     checked = 0
     for row in broken:
         calls = row["invalid_calls"]
-        outcome = await same_outcome(ways, tools, row, [[call] for call in calls])
+        outcome = await same_outcome(all_runs, tools, row, [[call] for call in calls])
         assert (outcome.reached, outcome.result[:4]) == ([], ("completed", None, REPLY, 0)), row[
             "id"
         ]

@@ -19,11 +19,12 @@ from stage3_tools import (
     ask,
     run_tool_loop,
 )
+from tests.stage3_tools.conversation import DONE, Recorder, call, chat_of
 from tests.tables import for_each
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "least"),
+@for_each(
+    "name, value, least",
     [
         ("max_tool_rounds", -1, 0),
         ("max_parse_retries", -1, 0),
@@ -45,8 +46,8 @@ def test_an_unknown_option_raises_a_type_error():
         ToolLoopOptions(max_rounds=3)
 
 
-@pytest.mark.parametrize(
-    ("place", "message"),
+@for_each(
+    "place, message",
     [
         (0, "chat must be an async function such as gateway.chat, .* not str"),
         (1, "context_engine must be of type ContextEngine, not str"),
@@ -64,7 +65,7 @@ def test_deps_of_a_wrong_type_raise_an_error_that_names_them(place, message):
         ToolLoopDeps(*pieces)
 
 
-@pytest.mark.parametrize("dialect", [PromptDialect, "native", 1])
+@for_each("dialect", [PromptDialect, "native", 1])
 def test_a_dialect_must_be_an_instance(dialect):
     with pytest.raises(
         TypeError, match=r"dialect must be PromptDialect\(\), NativeDialect\(\) or an object"
@@ -74,12 +75,10 @@ def test_a_dialect_must_be_an_instance(dialect):
 
 # ---- RunLimits
 
-CALL = '{"tool": "f", "arguments": {"n": %d}}'
-
 
 def replies(*usages, cost=None):
     """Return replies with a call each, then one with an answer, with these usages."""
-    texts = [*(CALL % n for n in range(len(usages) - 1)), '{"tool": null, "reply": "done"}']
+    texts = [*(call(n=n) for n in range(len(usages) - 1)), DONE]
     return [
         ChatResponse(Message.assistant(text), "stop", usage=usage, cost=cost)
         for text, usage in zip(texts, usages, strict=True)
@@ -95,8 +94,8 @@ def test_a_limit_must_be_positive(field, value):
         RunLimits(**{field: value})
 
 
-@pytest.mark.parametrize(
-    ("limits", "usage", "cost", "reason"),
+@for_each(
+    "limits, usage, cost, reason",
     [
         (RunLimits(), Usage(10**9, 10**9), 10.0**9, None),
         (RunLimits(tokens=100), Usage(60, 39), None, None),
@@ -115,16 +114,13 @@ def test_a_limit_must_be_positive(field, value):
             "The limit of 0.5 dollars for this run was reached: 0.75 were spent.",
         ),
     ],
-    ids=["none", "below", "tokens", "not reported", "below the cost", "above the cost"],
 )
 def test_each_limit_is_compared_with_the_usage(limits, usage, cost, reason):
     assert limits.reached(usage, cost) == reason
 
 
-async def test_after_a_limit_no_further_tool_runs_and_no_request_is_sent(
-    new_conversation, chat_of, new_recorder
-):
-    recorder = new_recorder()
+async def test_after_a_limit_no_further_tool_runs_and_no_request_is_sent(new_conversation):
+    recorder = Recorder()
     conversation = new_conversation(
         (), recorder.tool, chat=chat_of(*replies(Usage(40, 5), Usage(50, 5), Usage(1, 1)))
     )
@@ -139,31 +135,27 @@ async def test_after_a_limit_no_further_tool_runs_and_no_request_is_sent(
     assert await conversation.problems() == []
 
 
-async def test_a_final_reply_that_reaches_the_limit_is_still_returned(
-    new_conversation, chat_of, new_recorder
-):
+async def test_a_final_reply_that_reaches_the_limit_is_still_returned(new_conversation):
     conversation = new_conversation(
-        (), new_recorder().tool, chat=chat_of(*replies(Usage(40, 5), Usage(500, 5)))
+        (), Recorder().tool, chat=chat_of(*replies(Usage(40, 5), Usage(500, 5)))
     )
     result = await conversation.ask(limits=RunLimits(tokens=100))
     assert (result.status, result.reply) == ("completed", "done")
 
 
-async def test_a_cost_limit_ends_the_run_and_the_session_can_continue(
-    new_conversation, chat_of, new_recorder
-):
+async def test_a_cost_limit_ends_the_run_and_the_session_can_continue(new_conversation):
     used = Usage(1, 1)
     conversation = new_conversation(
-        (), new_recorder().tool, chat=chat_of(*replies(used, used, used, cost=0.3))
+        (), Recorder().tool, chat=chat_of(*replies(used, used, used, cost=0.3))
     )
     result = await conversation.ask(limits=RunLimits(cost=0.5))
     assert (result.status, result.cost) == ("limit", 0.6)
     assert (await conversation.ask("And now?", limits=RunLimits(cost=0.5))).reply == "done"
 
 
-async def test_invalid_replies_count_toward_the_limit(new_conversation, chat_of, new_recorder):
+async def test_invalid_replies_count_toward_the_limit(new_conversation):
     unusable = ChatResponse(Message.assistant("hm"), "stop", usage=Usage(200, 0))
-    result = await new_conversation((), new_recorder().tool, chat=chat_of(unusable)).ask(
+    result = await new_conversation((), Recorder().tool, chat=chat_of(unusable)).ask(
         limits=RunLimits(tokens=100)
     )
     assert (result.status, result.last_raw_content) == ("limit", "hm")

@@ -23,6 +23,7 @@ from stage3_tools import (
     execute_tool_chain,
     run_tool_loop,
 )
+from tests.tables import for_each
 
 
 class Weather(BaseModel):
@@ -108,8 +109,8 @@ async def test_an_empty_reply_is_invalid_instead_of_completed(run, dialect):
     assert (result.status, result.output) == ("parse_failed", None)
 
 
-@pytest.mark.parametrize(
-    ("output_type", "text", "value"),
+@for_each(
+    "output_type, text, value",
     [
         ({"type": "object", "required": ["n"]}, '{"n": 1}', {"n": 1}),
         (list[int], "[1, 2]", [1, 2]),
@@ -118,7 +119,6 @@ async def test_an_empty_reply_is_invalid_instead_of_completed(run, dialect):
         (bool, "false", False),
         (int | None, "null", None),
     ],
-    ids=["JSON Schema", "list", "int", "str", "bool", "null"],
 )
 async def test_the_reply_may_be_any_json_type(run, dialect, output_type, text, value):
     result, _ = await run(reply(dialect, text), output_type=output_type)
@@ -181,8 +181,8 @@ async def schemas_sent(provider, *, tools, base_url=None):
     return [request.response_schema is not None for request in model.requests]
 
 
-@pytest.mark.parametrize(
-    ("provider", "with_tools", "without"),
+@for_each(
+    "provider, with_tools, without",
     [
         ("openai", True, True),
         ("anthropic", True, True),
@@ -249,7 +249,7 @@ async def test_a_request_that_is_too_long_is_not_repeated_without_its_schema():
     assert len(bodies) == 1
 
 
-@pytest.mark.parametrize("streamed", [False, True])
+@for_each("streamed", [False, True])
 async def test_a_request_with_a_rejected_schema_is_repeated_without_it(streamed):
     bodies = []
 

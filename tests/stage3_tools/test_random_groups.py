@@ -8,6 +8,7 @@ from collections import Counter
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -18,9 +19,9 @@ from stage3_tools.execution.results import MAY_HAVE_HAPPENED
 from stage3_tools.execution.several_calls import PendingCall, cancel, groups, run_group
 from stage3_tools.tool import Effect
 
-ENDS_WELL = ("at once", "steps", "waits", "thread", "stubborn")
+RETURNS = ("at once", "steps", "waits", "thread", "ignores its cancellation")
 FAILS = ("fails", "fails late", "hangs", "cancels itself", "exits", "thread fails")
-NEVER_RUN = ("unknown", "does not fit", "nobody to ask")
+NEVER_RUNS = ("unknown", "does not fit", "no approver")
 
 
 @dataclass(frozen=True)
@@ -34,13 +35,22 @@ class Plan:
 
 plans = st.builds(
     Plan,
-    st.sampled_from([*ENDS_WELL * 2, "stubborn", *FAILS, "names its failure", "flaky", *NEVER_RUN]),
+    st.sampled_from(
+        [
+            *RETURNS * 2,
+            "ignores its cancellation",
+            *FAILS,
+            "names its failure",
+            "flaky",
+            *NEVER_RUNS,
+        ]
+    ),
     st.sampled_from(["read", "idempotent", "write"]),
     st.sampled_from([False, False, False, True]),
 )
 
 
-class Workshop:
+class Tools:
     """The tools of these calls, and a record of their runs."""
 
     def __init__(self, plans):
@@ -72,7 +82,7 @@ class Workshop:
         async def run(arguments):
             enter()
             try:
-                await self.behave(place, plan.kind)
+                await self.act(place, plan.kind)
             finally:
                 self.running.discard(place)
             self.returned.add(place)
@@ -83,7 +93,7 @@ class Workshop:
             ended = threading.Event()
             self.threads.append(ended)
             try:
-                self.open.wait(10)
+                self.open.wait(30)
                 if plan.kind == "thread fails":
                     raise ValueError("no")
                 self.returned.add(place)
@@ -93,7 +103,7 @@ class Workshop:
 
         schema = {"type": "object", "required": ["x"]} if plan.kind == "does not fit" else None
         settings = {"effect": plan.effect, "exclusive": plan.exclusive}
-        settings["needs_approval"] = plan.kind == "nobody to ask"
+        settings["needs_approval"] = plan.kind == "no approver"
         settings["timeout"] = 0.001 if plan.kind == "hangs" else None
         return Tool(
             f"t{place}",
@@ -103,7 +113,7 @@ class Workshop:
             **settings,
         )
 
-    async def behave(self, place, kind):
+    async def act(self, place, kind):
         await self.wait(place, kind)
         failures = {
             "flaky": ConnectionError("away") if self.acted[place] < 3 else None,
@@ -121,14 +131,14 @@ class Workshop:
             await self.gates[place].wait()
         elif kind == "hangs":
             await asyncio.Event().wait()
-        elif kind == "stubborn":
+        elif kind == "ignores its cancellation":
             with suppress(asyncio.CancelledError):
-                await self.pass_by(20)
-            await self.pass_by(20)
+                await self.sleep(20)
+            await self.sleep(20)
         elif kind in ("steps", "fails late"):
-            await self.pass_by(place + 2)
+            await self.sleep(place + 2)
 
-    async def pass_by(self, iterations):
+    async def sleep(self, iterations):
         for _ in range(iterations):
             await asyncio.sleep(0)
 
@@ -141,7 +151,7 @@ class PendingCalls(RuleBasedStateMachine):
         self.loop = asyncio.new_event_loop()
         self.reported = []
         self.loop.set_exception_handler(lambda loop, context: self.reported.append(context))
-        self.shop = None
+        self.tools = None
         self.cancelled = False
 
     @initialize(plans=st.lists(plans, min_size=1, max_size=7), parallel=st.integers(1, 4))
@@ -151,14 +161,17 @@ class PendingCalls(RuleBasedStateMachine):
         self.loop.run_until_complete(self.set_up())
 
     async def set_up(self):
-        self.shop = Workshop(self.plans)
-        tools = [
-            self.shop.tool(place, plan)
+        self.tools = Tools(self.plans)
+        registered = [
+            self.tools.tool(place, plan)
             for place, plan in enumerate(self.plans)
             if plan.kind != "unknown"
         ]
         self.calls = [ToolCall(f"c{place}", f"t{place}", "{}") for place in range(len(self.plans))]
-        self.registry, self.pending = ToolRegistry(*tools), [PendingCall(c) for c in self.calls]
+        self.registry, self.pending = (
+            ToolRegistry(*registered),
+            [PendingCall(c) for c in self.calls],
+        )
         self.task = asyncio.create_task(self.run())
 
     async def run(self):
@@ -176,55 +189,55 @@ class PendingCalls(RuleBasedStateMachine):
                         self.ended.append(one.call.id)
             self.results = [await one.review(settings) for one in self.pending]
         except BaseException:
-            self.shop.stopping = True
+            self.tools.stopping = True
             await cancel(self.pending)
             self.results = [one.interrupt(settings) for one in self.pending]
             raise
 
     def tick(self, times):
-        self.loop.run_until_complete(self.shop.pass_by(times))
+        self.loop.run_until_complete(self.tools.sleep(times))
 
     @rule(times=st.integers(1, 6))
     def time_passes(self, times):
         self.tick(times)
 
-    @precondition(lambda self: self.shop.gates)
+    @precondition(lambda self: self.tools.gates)
     @rule(data=st.data())
     def a_gate_opens(self, data):
-        self.shop.gates[data.draw(st.sampled_from(sorted(self.shop.gates)))].set()
+        self.tools.gates[data.draw(st.sampled_from(sorted(self.tools.gates)))].set()
         self.tick(1)
 
     @rule()
-    def threads_go_on(self):
-        self.shop.open.set()
+    def threads_continue(self):
+        self.tools.open.set()
         self.tick(1)
 
     @precondition(lambda self: not self.cancelled)
     @rule(again=st.booleans())
-    def whoever_waits_goes_away(self, again):
+    def the_waiting_task_is_cancelled(self, again):
         self.cancelled |= self.task.cancel()
         self.tick(1)
-        if again and all(plan.kind != "stubborn" for plan in self.plans):
-            self.task.cancel()  # a second cancellation does not wait for stubborn tools
+        if again and all(plan.kind != "ignores its cancellation" for plan in self.plans):
+            self.task.cancel()  # a second cancellation does not wait for tools that ignore it
 
     @invariant()
     def each_call_ends_once_and_tools_keep_their_limits_and_end_with_the_group(self):
-        if self.shop is None:
+        if self.tools is None:
             return
         assert len({*self.ended}) == len(self.ended)
         assert not (self.task.done() and asyncio.all_tasks(self.loop))
-        assert self.shop.wrong == []
-        assert self.shop.most <= self.parallel
+        assert self.tools.wrong == []
+        assert self.tools.most <= self.parallel
         assert all(
-            self.shop.acted[place] <= 1
+            self.tools.acted[place] <= 1
             for place, plan in enumerate(self.plans)
             if plan.effect == "write"
         )
 
     def teardown(self):
         try:
-            if self.shop is not None:
-                for gate in [*self.shop.gates.values(), self.shop.open]:
+            if self.tools is not None:
+                for gate in [*self.tools.gates.values(), self.tools.open]:
                     gate.set()
                 self.loop.run_until_complete(asyncio.wait({self.task}, timeout=10))
                 self.tick(1)
@@ -235,7 +248,7 @@ class PendingCalls(RuleBasedStateMachine):
     def check(self):
         assert self.task.done()
         assert asyncio.all_tasks(self.loop) == set()
-        assert all(ended.wait(10) for ended in self.shop.threads)
+        assert all(ended.wait(30) for ended in self.tools.threads)
         if not self.task.cancelled():
             assert self.task.exception() is None
         else:
@@ -248,24 +261,29 @@ class PendingCalls(RuleBasedStateMachine):
         assert self.reported == []
 
     def check_result(self, place, plan, result, ended):
-        acted, well = self.shop.acted[place], place in self.shop.returned
+        acted, returned = self.tools.acted[place], place in self.tools.returned
         assert (result.status == "unknown_effect") == (MAY_HAVE_HAPPENED in result.output)
         if result.status == "completed":
-            assert (well, result.output) == (True, f"result {place}")
-        elif plan.kind in NEVER_RUN or not (acted or plan.kind.startswith("thread")):
+            assert (returned, result.output) == (True, f"result {place}")
+        elif plan.kind in NEVER_RUNS or not (acted or plan.kind.startswith("thread")):
             assert acted == 0
             assert result.status in ("error", "rejected", "interrupted")
-            assert not well
+            assert not returned
         elif plan.effect == "write" and plan.kind != "names its failure":
             assert result.status == "unknown_effect" or not acted
-        elif plan.effect != "write" and plan.kind in ENDS_WELL:
+        elif plan.effect != "write" and plan.kind in RETURNS:
             assert result.status == "interrupted"
         else:
             assert result.status in ("error", "interrupted", "unknown_effect")
             assert (result.status != "unknown_effect") or plan.effect == "write"
-        if ended and plan.kind in ENDS_WELL:
+        if ended and plan.kind in RETURNS:
             assert result.status == "completed"  # independent of the other calls
 
 
-TestPendingCalls = PendingCalls.TestCase
-TestPendingCalls.settings = settings(max_examples=120, stateful_step_count=12)
+class TestPendingCalls(PendingCalls.TestCase):
+    settings = settings(max_examples=40, stateful_step_count=12)
+
+
+@pytest.mark.long
+class TestManyPendingCalls(PendingCalls.TestCase):
+    settings = settings(max_examples=400, stateful_step_count=12)

@@ -1,14 +1,12 @@
 """Random use of a runner: nothing is lost, nothing runs twice, and the history stays valid."""
 
 import asyncio
-import gc
 import json
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import httpx
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stage0_gateway import Gateway, GatewayError, Message, MessageStream, ScriptedModel, ToolCall
@@ -24,6 +22,8 @@ from stage3_tools import (
     ToolRegistry,
     ToolRunner,
 )
+from tests.stage2_output.random_values import random_examples
+from tests.stage3_tools.tasks import run_and_check_tasks
 
 EDITS = ["push", "push two", "set a value", "set by a function", "set badly", "rewrite"]
 EARLY = ["early", "early twice", "early at once", "early, cancelled"]
@@ -33,7 +33,7 @@ KINDS = ["works", "works", "fails", "raises", "is slow"]
 
 
 @dataclass(frozen=True)
-class Way:
+class Setup:
     dialect: str
     mode: str
     streams: bool
@@ -44,8 +44,8 @@ class Way:
 actions = st.lists(st.sampled_from(EDITS * 2 + EARLY * 2 + READS * 2 + LEAVES), max_size=3)
 failures = st.sampled_from([None, None, None, 500, "dropped"])
 rounds = st.tuples(failures, st.lists(st.sampled_from(KINDS), min_size=1, max_size=3))
-ways = st.builds(
-    Way,
+setups = st.builds(
+    Setup,
     st.sampled_from(["native", "prompt"]),
     st.sampled_from(["messages", "memory", "sqlite"]),
     st.booleans(),
@@ -58,14 +58,14 @@ class ConsumerLeft(Exception):
     """The exception that a consumer raises."""
 
 
-class World:
+class RandomUse:
     """A model, its tools, a runner and its consumer."""
 
-    def __init__(self, way, script, plans):
-        self.way, self.plans = way, plans
+    def __init__(self, setup, script, plans):
+        self.setup, self.plans = setup, plans
         self.acted, self.notified, self.pushed, self.yielded = Counter(), Counter(), [], []
         self.over, self.left, self.items = False, False, 0
-        store = SqliteStore(":memory:") if way.mode == "sqlite" else None
+        store = SqliteStore(":memory:") if setup.mode == "sqlite" else None
         self.engine = ContextEngine(store=store)
         turns = enumerate(kinds for _, kinds in script)
         self.kinds = {
@@ -78,7 +78,7 @@ class World:
             self.engine,
             OutputController(),
             ToolRegistry(Tool("f", "", None, self.act, effect="write")),
-            gateway.stream if way.streams else None,
+            gateway.stream if setup.streams else None,
         )
 
     def replies(self, script):
@@ -86,7 +86,7 @@ class World:
             if failure is not None:
                 yield httpx.ConnectError("dropped") if failure == "dropped" else failure
             asked = [{"x": f"{turn}-{place}"} for place in range(len(kinds))]
-            if self.way.dialect == "prompt":
+            if self.setup.dialect == "prompt":
                 yield json.dumps([{"tool": "f", "arguments": each} for each in asked])
             else:
                 calls = [
@@ -97,7 +97,7 @@ class World:
     def answer(self, n):
         return (
             json.dumps({"tool": None, "reply": f"done {n}"})
-            if self.way.dialect == "prompt"
+            if self.setup.dialect == "prompt"
             else f"done {n}"
         )
 
@@ -114,16 +114,18 @@ class World:
 
     def notify(self, what):
         self.notified[what] += 1
-        if self.way.raises == (what, self.notified[what]):
+        if self.setup.raises == (what, self.notified[what]):
             raise LookupError(what)
 
     async def begin(self):
-        session = None if self.way.mode == "messages" else await self.engine.create_session("s")
-        dialect = PromptDialect(multiple=True) if self.way.dialect == "prompt" else NativeDialect()
+        session = None if self.setup.mode == "messages" else await self.engine.create_session("s")
+        dialect = (
+            PromptDialect(multiple=True) if self.setup.dialect == "prompt" else NativeDialect()
+        )
         self.runner = ToolRunner(
             self.deps,
             RunnerParams(messages=[Message.user("Go.")], session_id=session, dialect=dialect),
-            max_iterations=self.way.most,
+            max_iterations=self.setup.most,
             on_iteration=lambda number, response: self.notify("iteration"),
             on_tool_call=lambda call: self.notify("call"),
             on_tool_result=lambda result: self.notify("result"),
@@ -132,11 +134,11 @@ class World:
     # ---- checks
 
     async def history(self):
-        if self.way.mode != "messages":
+        if self.setup.mode != "messages":
             return await self.engine.history("s")
         return MessageHistory(self.runner.params.messages)
 
-    async def look(self):
+    async def check(self):
         """Check everything that must hold at any time."""
         history = await self.history()
         assert history.check_history() == []
@@ -148,20 +150,23 @@ class World:
         ] == self.pushed
         return stored_pushes
 
-    async def look_at_the_end(self):
-        stored_pushes = await self.look()
+    async def check_end(self):
+        stored_pushes = await self.check()
         history = await self.history()
-        stored_replies = [self.essence(each) for each in history if each.role == "assistant"]
-        must = [each for each in self.yielded[: None if self.over else -1] if each is not None]
+        stored_replies = [self.content_of(each) for each in history if each.role == "assistant"]
+        expected = [each for each in self.yielded[: None if self.over else -1] if each is not None]
         left = iter(stored_replies)
-        assert all(any(each == other for other in left) for each in must), (must, stored_replies)
+        assert all(any(each == other for other in left) for each in expected), (
+            expected,
+            stored_replies,
+        )
         assert len(stored_replies) == len({*stored_replies})  # no reply is stored twice
-        if self.over and self.way.most != 0:
+        if self.over and self.setup.most != 0:
             assert stored_pushes == self.pushed
-            assert self.essence((await self.runner.done()).message) == stored_replies[-1]
+            assert self.content_of((await self.runner.done()).message) == stored_replies[-1]
             assert self.items == self.runner.iteration_count
 
-    def essence(self, message):
+    def content_of(self, message):
         """Return what distinguishes a reply from the others."""
         return message.text or tuple(json.loads(each.arguments)["x"] for each in message.tool_calls)
 
@@ -181,7 +186,7 @@ class World:
             raise ConsumerLeft
         else:
             self.edit(action)
-        await self.look()
+        await self.check()
 
     async def early(self, action):
         first = asyncio.create_task(self.runner.generate_tool_response())
@@ -216,7 +221,7 @@ class World:
         elif action == "set badly":
             with suppress(ZeroDivisionError):
                 runner.set_params(lambda now: 1 / 0)
-        elif action == "rewrite" and self.way.mode == "messages":
+        elif action == "rewrite" and self.setup.mode == "messages":
             runner.set_params(
                 lambda now: replace(now, messages=[Message.user("first"), *now.messages])
             )
@@ -226,46 +231,32 @@ class World:
         while not self.over and not self.left:
             with suppress(GatewayError, LookupError, ConsumerLeft):
                 async for item in self.runner:
-                    await self.see(item)
+                    await self.use(item)
                 self.over = True
-            await self.look()
+            await self.check()
 
-    async def see(self, item):
+    async def use(self, item):
         self.items = self.runner.iteration_count
-        self.yielded.append(None if isinstance(item, MessageStream) else self.essence(item.message))
-        await self.look()
+        self.yielded.append(
+            None if isinstance(item, MessageStream) else self.content_of(item.message)
+        )
+        await self.check()
         for action in self.plans.pop(0) if self.plans else ():
             await self.do(action, item)
 
-    async def play(self, before):
+    async def run(self, before):
         await self.begin()
         with suppress(ConsumerLeft, LookupError):
             for action in before:
                 await self.do(action, None)
         async with asyncio.timeout(10):
             await self.iterate()
-        await self.look_at_the_end()
+        await self.check_end()
         await self.engine.aclose()
 
 
-def clean(main):
-    reported = []
-
-    async def watched():
-        asyncio.get_running_loop().set_exception_handler(
-            lambda loop, context: reported.append(context)
-        )
-        await main
-        for _ in range(3):
-            await asyncio.sleep(0)  # abandoned generators are closed
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-
-    asyncio.run(watched())
-    gc.collect(1)
-    assert reported == []
-
-
-@settings(max_examples=120)
-@given(ways, st.lists(rounds, max_size=4), actions, st.lists(actions, max_size=6))
-def test_random_use_of_a_runner_loses_nothing_and_runs_nothing_twice(way, script, before, plans):
-    clean(World(way, script, plans).play(before))
+@random_examples(
+    40, 400, setups, st.lists(rounds, max_size=4), actions, st.lists(actions, max_size=6)
+)
+def test_random_use_of_a_runner_loses_nothing_and_runs_nothing_twice(setup, script, before, plans):
+    run_and_check_tasks(RandomUse(setup, script, plans).run(before))

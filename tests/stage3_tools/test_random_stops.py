@@ -2,12 +2,10 @@
 resumed."""
 
 import asyncio
-import gc
 from collections import Counter
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stage0_gateway import ChatResponse, Message, ToolCall
@@ -22,10 +20,12 @@ from stage3_tools import (
     ToolRegistry,
     run_tool_loop,
 )
-from stage3_tools.dialects.protocol import FinalReply, RequestParts, ToolCalls
 from stage3_tools.execution.approval import Always, Edit, Later, Reject
 from stage3_tools.execution.results import MAY_HAVE_HAPPENED
 from stage3_tools.options import ToolLoopOptions
+from tests.stage2_output.random_values import random_examples
+from tests.stage3_tools.conversation import Native
+from tests.stage3_tools.tasks import run_and_check_tasks
 
 KINDS = [
     "at once",
@@ -38,9 +38,9 @@ KINDS = [
     "exits",
     "thread fails",
 ]
-KINDS += ["names its failure", "stubborn", "unknown", "does not fit"]
+KINDS += ["names its failure", "ignores its cancellation", "unknown", "does not fit"]
 STOPPING = ["sets abort", "cancels the run"]
-VERDICTS = [True] * 6 + ["always", "edit", "edit badly", "reject", "later", "slowly", "raises"]
+DECISIONS = [True] * 6 + ["always", "edit", "edit badly", "reject", "later", "slowly", "raises"]
 STOPS = ["nothing"] * 3 + ["cancel", "cancel twice", "abort", "limit"]
 STOPS += ["listener", "store", "approver", "reviewer"]
 
@@ -50,7 +50,7 @@ class Plan:
     kind: str
     effect: str
     exclusive: bool
-    verdict: object  # the answer of the approver …
+    decision: object  # the answer of the approver …
     review: object  # … and of the reviewer of its result
 
 
@@ -66,30 +66,19 @@ plans = st.builds(
     st.sampled_from(KINDS[:3] * 3 + KINDS + STOPPING),
     st.sampled_from(["read", "idempotent", "write"]),
     st.sampled_from([False, False, True]),
-    st.sampled_from(VERDICTS),
+    st.sampled_from(DECISIONS),
     st.sampled_from([True, True, True, "reject"]),
 )
 scripts = st.lists(st.lists(plans, min_size=1, max_size=5), min_size=1, max_size=3)
 stops = st.builds(Stop, st.sampled_from(STOPS), st.integers(0, 40), st.integers(0, 5))
-settings_of_runs = st.fixed_dictionaries(
+choices_of_runs = st.fixed_dictionaries(
     {
         "parallel": st.integers(1, 3),
-        "asks": st.booleans(),
+        "approves": st.booleans(),
         "reviews": st.booleans(),
         "caches": st.booleans(),
     }
 )
-
-
-class ManyCalls:
-    def describe(self, registry):
-        return ""
-
-    def render(self, transcript, registry, *, last=False):
-        return RequestParts(tuple(transcript))
-
-    def read(self, response, registry):
-        return ToolCalls(response.message) if response.tool_calls else FinalReply(response.message)
 
 
 class Store(MemoryStore):
@@ -106,11 +95,11 @@ class Store(MemoryStore):
         return await super().append(session_id, *records, expected=expected)
 
 
-class World:
+class Tools:
     """The tools of all runs of one session, and a record of their calls."""
 
-    def __init__(self, script, knobs):
-        self.script, self.knobs, self.turn = script, knobs, 0
+    def __init__(self, script, choices):
+        self.script, self.choices, self.turn = script, choices, 0
         self.acted, self.wrong, self.running, self.most = Counter(), [], set(), 0
         self.abort, self.task, self.cancelled, self.reviewed = asyncio.Event(), None, False, set()
         self.plans = {
@@ -122,9 +111,9 @@ class World:
             self.tool(name, plan) for name, plan in self.plans.items() if plan.kind != "unknown"
         ]
         self.registry = ToolRegistry(*known)
-        stopping = {*STOPPING, *(["raises"] if knobs["asks"] else [])}
+        stopping = {*STOPPING, *(["raises"] if choices["approves"] else [])}
         self.stops_itself = any(
-            {each.kind, each.verdict} & stopping for each in self.plans.values()
+            {each.kind, each.decision} & stopping for each in self.plans.values()
         )
 
     def tool(self, name, plan):
@@ -135,7 +124,7 @@ class World:
             if len(self.running) > 1 and any(self.plans[each].exclusive for each in self.running):
                 self.wrong.append(f"{name} runs beside {self.running}")
             try:
-                await self.behave(name, plan.kind)
+                await self.act(name, plan.kind)
             finally:
                 self.running.discard(name)
             return name
@@ -150,22 +139,26 @@ class World:
         rest = {
             "effect": plan.effect,
             "exclusive": plan.exclusive,
-            "needs_approval": plan.verdict == "later",
+            "needs_approval": plan.decision == "later",
         }
         rest["timeout"] = 0.001 if plan.kind == "hangs" else None
         return Tool(name, "", schema, plain if plan.kind.startswith("thread") else execute, **rest)
 
-    async def behave(self, name, kind):
+    async def act(self, name, kind):
         if kind == "hangs":
             await asyncio.Event().wait()
         if kind == "sets abort":
             self.abort.set()
         if kind == "cancels the run" and self.task:
             self.cancelled |= self.task.cancel()
-        with suppress(asyncio.CancelledError) if kind == "stubborn" else nullcontext():
+        with (
+            suppress(asyncio.CancelledError)
+            if kind == "ignores its cancellation"
+            else nullcontext()
+        ):
             for _ in range(0 if kind == "at once" else int(name[-1]) + 1):
                 await asyncio.sleep(0)
-        for _ in range(9 if kind == "stubborn" else 0):
+        for _ in range(9 if kind == "ignores its cancellation" else 0):
             await asyncio.sleep(0)
         failures = {
             "fails": ValueError("no"),
@@ -193,25 +186,25 @@ class World:
     def options(self, stop=None):
         """Return the options of a run; without `stop`, those of a resumed run that approves every
         call."""
-        asker, first, knobs = Asker(self, stop), stop is not None, self.knobs
+        callbacks, first, choices = Callbacks(self, stop), stop is not None, self.choices
         return ToolLoopOptions(
-            dialect=ManyCalls(),
-            max_parallel_tools=knobs["parallel"],
-            approve=asker.approve if knobs["asks"] or not first else None,
+            dialect=Native(),
+            max_parallel_tools=choices["parallel"],
+            approve=callbacks.approve if choices["approves"] or not first else None,
             approve_all=True,
-            approve_result=asker.review if knobs["reviews"] else None,
-            cache=ResultCache() if knobs["caches"] else None,
+            approve_result=callbacks.review if choices["reviews"] else None,
+            cache=ResultCache() if choices["caches"] else None,
             abort=self.abort if first else None,
             limits=RunLimits(seconds=0.001) if first and stop.how == "limit" else None,
-            on_event=lambda event: asker.count("listener"),
+            on_event=lambda event: callbacks.count("listener"),
         )
 
 
-class Asker:
+class Callbacks:
     """The approver, reviewer and listener; raises LookupError at the planned call."""
 
-    def __init__(self, world, stop):
-        self.world, self.stop, self.asked = world, stop, Counter()
+    def __init__(self, tools, stop):
+        self.tools, self.stop, self.asked = tools, stop, Counter()
 
     def count(self, what):
         self.asked[what] += 1
@@ -224,62 +217,62 @@ class Asker:
 
     async def approve(self, request):
         self.count("approver")
-        verdict, turn = self.world.plans[request.tool].verdict, request.tool.split("-")[0]
-        begun = [name for name in self.world.acted if name.startswith(f"{turn}-")]
+        decision, turn = self.tools.plans[request.tool].decision, request.tool.split("-")[0]
+        begun = [name for name in self.tools.acted if name.startswith(f"{turn}-")]
         if self.stop is None:
-            return Edit({2: 1}) if verdict == "edit badly" else True
+            return Edit({2: 1}) if decision == "edit badly" else True
         if begun:
-            self.world.wrong.append(f"{begun} before {request.tool} was decided")
-        if verdict == "raises":
+            self.tools.wrong.append(f"{begun} before {request.tool} was decided")
+        if decision == "raises":
             raise LookupError("approver")
-        if verdict == "slowly":
+        if decision == "slowly":
             await asyncio.sleep(0)
         answers = {"later": Later(), "always": Always(), "reject": Reject("no")}
         answers |= {"edit": Edit({"x": 1}), "edit badly": Edit({2: 1})}
-        return answers.get(verdict, True)
+        return answers.get(decision, True)
 
     def review(self, request):
         self.count("reviewer")
-        self.world.reviewed.add(request.tool)
-        return Reject("no") if self.world.plans[request.tool].review == "reject" else True
+        self.tools.reviewed.add(request.tool)
+        return Reject("no") if self.tools.plans[request.tool].review == "reject" else True
 
 
-async def stopped_run(world, engine, stop):
-    deps = ToolLoopDeps(world.chat, engine, OutputController(), world.registry)
-    world.task = asyncio.create_task(run_tool_loop(deps, "s", "Go.", world.options(stop)))
+async def stopped_run(tools, engine, stop):
+    deps = ToolLoopDeps(tools.chat, engine, OutputController(), tools.registry)
+    tools.task = asyncio.create_task(run_tool_loop(deps, "s", "Go.", tools.options(stop)))
     times = {"cancel": [stop.after], "cancel twice": [stop.after, stop.then], "abort": [stop.after]}
     for iterations in times.get(stop.how, ()):
         for _ in range(iterations):
             await asyncio.sleep(0)
         if stop.how == "abort":
-            world.abort.set()
+            tools.abort.set()
         else:
-            world.cancelled |= world.task.cancel()
-    await asyncio.wait({world.task}, timeout=10)
-    assert world.task.done()
-    if not world.task.cancelled() and (error := world.task.exception()):
+            tools.cancelled |= tools.task.cancel()
+    await asyncio.wait({tools.task}, timeout=10)
+    assert tools.task.done()
+    if not tools.task.cancelled() and (error := tools.task.exception()):
         assert isinstance(error, LookupError | OSError), repr(error)
         return "raised"
     # The task is cancelled exactly if it was cancelled from outside.
-    assert world.task.cancelled() == world.cancelled
-    if world.cancelled:
+    assert tools.task.cancelled() == tools.cancelled
+    if tools.cancelled:
         return "cancelled"
-    return world.task.result().status
+    return tools.task.result().status
 
 
-def check(history, world):
+def check(history, tools):
     """Check that each call has one result, in order, with a correct status."""
     assert history.check_history() == []
     for index, message in enumerate(history):
         results = history.range(index + 1, index + 1 + len(message.tool_calls))
         assert [each.tool_call_id for each in results] == [call.id for call in message.tool_calls]
         for call, result in zip(message.tool_calls, results, strict=True):
-            check_result(world.plans[call.name], world.acted[call.name], result)
-            assert result.is_error or call.name in world.reviewed or not world.knobs["reviews"]
-    assert world.wrong == []
-    assert world.most <= world.knobs["parallel"]
+            check_result(tools.plans[call.name], tools.acted[call.name], result)
+            assert result.is_error or call.name in tools.reviewed or not tools.choices["reviews"]
+    assert tools.wrong == []
+    assert tools.most <= tools.choices["parallel"]
     assert all(
-        world.acted[name] <= 1 for name, plan in world.plans.items() if plan.effect == "write"
+        tools.acted[name] <= 1 for name, plan in tools.plans.items() if plan.effect == "write"
     )
 
 
@@ -298,53 +291,37 @@ def check_result(plan, acted, result):
         assert acted or MAY_HAVE_HAPPENED not in result.text
 
 
-async def play(script, knobs, stop, store):
-    world, engine = World(script, knobs), ContextEngine(store=store)
+async def check_run(script, choices, stop, store):
+    tools, engine = Tools(script, choices), ContextEngine(store=store)
     await engine.create_session("s")
-    status = await stopped_run(world, engine, stop)
-    refused = ("later", "reject", "edit badly") if knobs["asks"] else ("later",)
+    status = await stopped_run(tools, engine, stop)
+    refused = ("later", "reject", "edit badly") if choices["approves"] else ("later",)
     assert not any(
-        world.acted[name] for name, plan in world.plans.items() if plan.verdict in refused
+        tools.acted[name] for name, plan in tools.plans.items() if plan.decision in refused
     )
     opened = await engine.transcript("s").open_calls()
     waits = opened and opened.pending and status in ("awaiting_approval", "cancelled")
-    if not waits and not (stop.how == "store" and world.stops_itself):
-        check(await engine.history("s"), world)
-    world.task = store.fails_at = None
-    deps = ToolLoopDeps(world.chat, engine, OutputController(), world.registry)
+    if not waits and not (stop.how == "store" and tools.stops_itself):
+        check(await engine.history("s"), tools)
+    tools.task = store.fails_at = None
+    deps = ToolLoopDeps(tools.chat, engine, OutputController(), tools.registry)
     for question, resume in [(None, True), ("And now?", False)][
         :: -1 if waits and stop.then % 2 else 1
     ]:
-        result = await run_tool_loop(deps, "s", question, world.options(), resume=resume)
+        result = await run_tool_loop(deps, "s", question, tools.options(), resume=resume)
         assert result.status == "completed"
-        check(await engine.history("s"), world)
+        check(await engine.history("s"), tools)
     await engine.aclose()
 
 
-def clean(main):
-    reported = []
-
-    async def watched():
-        asyncio.get_running_loop().set_exception_handler(
-            lambda loop, context: reported.append(context)
-        )
-        await main
-        await asyncio.sleep(0)
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-
-    asyncio.run(watched())
-    gc.collect(1)
-    assert reported == []
-
-
-@settings(max_examples=150)
-@given(scripts, settings_of_runs, stops, st.integers(0, 5))
-def test_a_run_leaves_a_valid_history_regardless_of_how_it_stops(script, knobs, stop, slow):
+@random_examples(100, 500, scripts, choices_of_runs, stops, st.integers(0, 5))
+def test_a_run_leaves_a_valid_history_regardless_of_how_it_stops(script, choices, stop, slow):
     fails_at = stop.after + 1 if stop.how == "store" else None
-    clean(play(script, knobs, stop, Store(slow, fails_at)))
+    run_and_check_tasks(check_run(script, choices, stop, Store(slow, fails_at)))
 
 
-@settings(max_examples=25)
-@given(scripts, settings_of_runs, stops)
-def test_a_run_with_a_store_in_a_thread_leaves_a_valid_history(script, knobs, stop):
-    clean(play(script, knobs, replace(stop, after=stop.after * 20), SqliteStore(":memory:")))
+@random_examples(10, 100, scripts, choices_of_runs, stops)
+def test_a_run_with_a_store_in_a_thread_leaves_a_valid_history(script, choices, stop):
+    run_and_check_tasks(
+        check_run(script, choices, replace(stop, after=stop.after * 20), SqliteStore(":memory:"))
+    )

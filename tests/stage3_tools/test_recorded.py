@@ -1,12 +1,13 @@
-"""Real tool sets with valid and invalid calls (BFCL): every fifth row."""
+"""Real tool sets with valid and invalid calls (BFCL): some rows, and every fifth in `make test-long`."""
 
 import json
 
 import pytest
 
 from stage3_tools import Tool, ToolError, ToolRegistry
+from tests.stage3_tools.conversation import DONE
 
-EVERY = 5
+EVERY = [15, pytest.param(5, marks=pytest.mark.long)]
 
 
 @pytest.fixture(scope="module")
@@ -14,9 +15,9 @@ def harness(recorded):
     return recorded("tools.jsonl")[1]
 
 
-@pytest.fixture(scope="module")
-def rows(recorded):
-    return recorded("tools.jsonl")[0][::EVERY]
+@pytest.fixture(scope="module", params=EVERY)
+def rows(recorded, request):
+    return recorded("tools.jsonl")[0][:: request.param]
 
 
 def noting(row):
@@ -46,7 +47,7 @@ async def test_valid_calls_reach_the_tool_unchanged(harness, rows, say):
             await registry.execute(call["name"], call["arguments"])
         assert harness.same(reached, pairs(row["valid_calls"])), row["id"]
         checked += len(reached)
-    assert checked > 100
+    assert checked > 50
     say(f"registry.execute: {checked} valid calls of {len(rows)} rows")
 
 
@@ -61,7 +62,7 @@ async def test_valid_calls_reach_the_tool_unchanged_through_the_loop(
         decisions = [
             json.dumps({"tool": c["name"], "arguments": c["arguments"]}) for c in row["valid_calls"]
         ]
-        conversation = new_conversation([*decisions, '{"tool": null, "reply": "done"}'], *tools)
+        conversation = new_conversation([*decisions, DONE], *tools)
         result = await conversation.ask(row["question"], max_tool_rounds=len(decisions) + 1)
         assert (result.status, result.reply, await conversation.problems()) == (
             "completed",
@@ -88,5 +89,5 @@ async def test_invalid_calls_raise_without_running_and_the_error_names_the_argum
             assert (caught.value.kind, argument in paths) == ("validation", True), (row["id"], call)
             checked += 1
         assert reached == [], row["id"]
-    assert checked > 100
+    assert checked > 50
     say(f"registry.execute: {checked} invalid calls of {len(rows)} rows refused")

@@ -15,8 +15,10 @@ from jsonschema import Draft202012Validator
 from stage0_gateway import ToolCall
 from stage1_context import ApproximateCounter
 from stage3_tools import Tool, ToolRegistry, execute_tool_call
+from tests.tables import for_each
 
-EVERY, EVERY_INVALID = 20, 4
+EVERY = [60, pytest.param(20, marks=pytest.mark.long)]  # the distance of the rows that are used
+EVERY_INVALID = [12, pytest.param(4, marks=pytest.mark.long)]
 SECRET = "SECRET-7f3a"
 OF_ANY_TYPE = [None, SECRET, "42", "true", 71937, 71937.5, True, {"key": SECRET}, [SECRET], {}, []]
 TOOLS = {}  # cached by schema, because creating a tool takes longer than using it
@@ -96,12 +98,12 @@ def rows(recorded):
     return [row for row in recorded("tools.jsonl")[0] if row["valid_calls"]]
 
 
-@pytest.fixture(scope="module")
-def calls(rows):
+@pytest.fixture(scope="module", params=EVERY)
+def calls(rows, request):
     """Return valid calls as name, schema and arguments, each also with a schema that allows no
     other arguments."""
     some = [("order", ORDER, ORDERED)]
-    for row in rows[::EVERY]:
+    for row in rows[:: request.param]:
         parameters = {tool["name"]: tool["parameters"] for tool in row["tools"]}
         name, arguments = row["valid_calls"][0]["name"], row["valid_calls"][0]["arguments"]
         some += [(name, parameters[name], arguments), (name, closed(parameters[name]), arguments)]
@@ -199,9 +201,10 @@ def suggestions(result):
     return re.findall("did you mean `([^`]*)`", result.output)
 
 
-async def test_every_invalid_argument_of_recorded_calls_is_named_in_a_short_text(rows, say):
+@pytest.mark.parametrize("every", EVERY_INVALID)
+async def test_every_invalid_argument_of_recorded_calls_is_named_in_a_short_text(rows, every, say):
     tokens = []
-    for row in rows[::EVERY_INVALID]:
+    for row in rows[::every]:
         parameters = {tool["name"]: tool["parameters"] for tool in row["tools"]}
         for call in row["invalid_calls"]:
             result = await refused(call["name"], parameters[call["name"]], call["arguments"])
@@ -227,8 +230,8 @@ async def test_a_value_of_a_wrong_type_is_named_at_any_depth_and_never_repeated(
     )
 
 
-@pytest.mark.parametrize(
-    ("place", "value", "rule"),
+@for_each(
+    "place, value, rule",
     [
         (("lines",), [], "minItems"),
         (("lines", 1, "article"), SECRET, "pattern"),
@@ -262,7 +265,7 @@ async def test_a_misnamed_argument_is_reported_with_the_correct_name(calls, say)
                 ):
                     assert suggestions(result) == [right], (wrong, result.output)
                     tokens.append(ApproximateCounter().count(result.output))
-    assert len(tokens) > 500
+    assert len(tokens) > 300
     assert statistics.median(tokens) <= 80
     say(f"{len(tokens)} renamed arguments found, {statistics.median(tokens)} tokens")
 
@@ -302,9 +305,7 @@ async def test_without_a_similar_name_nothing_is_suggested(calls, say):
     say(f"{checked} calls with nothing near to suggest")
 
 
-@pytest.mark.parametrize(
-    "text", [f'{{"a": "{SECRET}}}', f'{{"a": {SECRET}}}', f'["{SECRET}"]', f'"{SECRET}"']
-)
+@for_each("text", [f'{{"a": "{SECRET}}}', f'{{"a": {SECRET}}}', f'["{SECRET}"]', f'"{SECRET}"'])
 async def test_unreadable_arguments_are_not_repeated_in_the_error(text):
     result = await execute_tool_call(
         ToolRegistry(Tool("order", "", ORDER, print)), ToolCall("1", "order", text)

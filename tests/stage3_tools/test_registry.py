@@ -17,6 +17,8 @@ from stage3_tools import (
     execute_tool_call,
     tool,
 )
+from tests.stage3_tools.conversation import Recorder
+from tests.tables import for_each
 
 WRONG_SCHEMA = {"type": "object", "properties": {"a": {"type": "strin"}}}
 
@@ -95,9 +97,7 @@ def test_two_tools_of_the_same_name_in_one_call_raise():
     )
 
 
-@pytest.mark.parametrize(
-    "given", [ToolRegistry, None, "add", [named("a")]], ids=["class", "None", "text", "list"]
-)
+@for_each("given", [ToolRegistry, None, "add", [named("a")]])
 def test_a_value_that_is_neither_a_tool_nor_a_function_raises_with_advice(given):
     with pytest.raises(RegistrationError) as caught:
         ToolRegistry(given)
@@ -128,11 +128,7 @@ def test_a_schema_that_is_not_json_raises_at_registration():
         )
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [named("there"), named("new"), object(), named("w", parameters=WRONG_SCHEMA)],
-    ids=["taken", "twice", "not a tool", "schema"],
-)
+@for_each("wrong", [named("there"), named("new"), object(), named("w", parameters=WRONG_SCHEMA)])
 def test_if_one_of_several_tools_is_invalid_none_is_registered(wrong):
     there = named("there")
     registry = ToolRegistry(there)
@@ -204,27 +200,26 @@ def test_concurrent_registrations_of_one_name_succeed_exactly_once():
     assert (won, sorted(registry.names)) == (200, sorted(names))
 
 
-async def test_execute_returns_the_tools_own_value(new_recorder):
+async def test_execute_returns_the_tools_own_value():
     value = ToolOutput({"a": 1}, details=object())
-    tool = new_recorder(returns=value)
+    tool = Recorder(returns=value)
     assert await ToolRegistry(tool.tool).execute("f", {"x": 1}) is value
     assert tool.seen == [{"x": 1}]
 
 
-async def test_execute_rejects_invalid_arguments_and_runs_nothing(new_recorder):
-    tool = new_recorder(parameters={"type": "object", "required": ["x"]})
+async def test_execute_rejects_invalid_arguments_and_runs_nothing():
+    tool = Recorder(parameters={"type": "object", "required": ["x"]})
     with pytest.raises(ToolError, match="/x is missing"):
         await ToolRegistry(tool.tool).execute("f", {})
     assert tool.seen == []
 
 
-@pytest.mark.parametrize(
-    ("raised", "kind", "message"),
+@for_each(
+    "raised, kind, message",
     [
         (ValueError("no"), "execution", "ValueError: no"),
         (PermissionError("no"), "permission", "PermissionError: no"),
     ],
-    ids=["ValueError", "PermissionError"],
 )
 async def test_execute_raises_a_failure_as_a_tool_error_with_its_cause(raised, kind, message):
     def failing(arguments):
@@ -258,15 +253,14 @@ async def test_execute_raises_a_copy_of_a_tool_error_and_leaves_the_original_unc
     assert own.details == {"owner": "o", "issues": ("mine",)}
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "kind", "schema", "issues"),
+@for_each(
+    "name, arguments, kind, schema, issues",
     [
         ("g", {}, "not_found", None, []),
         ("f", {}, "validation", {"required": ["x"]}, ["/x"]),
         ("f", [], "validation", {"required": ["x"]}, []),
         ("f", {"x": 1}, "execution", {"required": ["x"]}, []),
     ],
-    ids=["unknown", "invalid argument", "no object", "failed"],
 )
 async def test_every_error_of_execute_has_the_schema_the_issues_and_the_tool_names(
     name, arguments, kind, schema, issues

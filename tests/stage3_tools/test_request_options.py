@@ -1,11 +1,10 @@
 """Options that reach the requests of a run: `provider_options`, `stop`, `tool_choice`."""
 
-import json
 import re
 
 import pytest
 
-from stage0_gateway import Gateway, Message, ScriptedModel, ToolCall
+from stage0_gateway import Gateway, Message, ScriptedModel
 from stage3_tools import (
     NativeDialect,
     PromptDialect,
@@ -20,6 +19,8 @@ from stage3_tools import (
     tool,
 )
 from stage3_tools.trace.replay import replay
+from tests.stage3_tools.conversation import answer, call, calls, native_calls
+from tests.tables import for_each
 
 
 @tool(effect="read")
@@ -34,15 +35,9 @@ def get_time() -> str:
     return "12:30"
 
 
-def call(name, **arguments):
-    return Message.assistant("", [ToolCall("c1", name, json.dumps(arguments))])
-
-
-PROMPT_WEATHER = '{"tool": "get_weather", "arguments": {"city": "Rome"}}'
-PROMPT_REPLY = '{"tool": null, "reply": "Mild."}'
 DIALECTS = [
-    pytest.param(NativeDialect(), call("get_weather", city="Rome"), "Mild.", id="native"),
-    pytest.param(PromptDialect(), PROMPT_WEATHER, PROMPT_REPLY, id="prompt"),
+    (NativeDialect(), native_calls(("get_weather", {"city": "Rome"})), "Mild."),
+    (PromptDialect(), call("get_weather", city="Rome"), answer("Mild.")),
 ]
 WEATHER = "In this reply, call the tool get_weather. Answer the user after its result."
 
@@ -62,7 +57,7 @@ async def test_stop_texts_and_provider_options_are_sent_with_every_request_of_ev
     options = {"stop": "END", "provider_options": {"seed": 7}}
     native = {"dialect": NativeDialect(), **options}
     fields = {"stop": ["END"], "seed": 7}
-    weather = call("get_weather", city="Rome")
+    weather = native_calls(("get_weather", {"city": "Rome"}))
 
     model = Bodies(weather, "Mild.")
     await ask("Weather?", tools=[get_weather], model=model.gateway, **native)
@@ -89,7 +84,7 @@ async def test_with_provider_options_structured_output_and_the_cache_key_are_sti
     assert body["response_format"]["type"] == "json_schema"
 
 
-@pytest.mark.parametrize(("dialect", "weather", "reply"), DIALECTS)
+@for_each("dialect, weather, reply", DIALECTS)
 async def test_the_first_turn_must_call_the_tool_of_tool_choice(dialect, weather, reply):
     model = Bodies(reply, weather, reply)
     result = await ask(
@@ -107,7 +102,7 @@ async def test_the_first_turn_must_call_the_tool_of_tool_choice(dialect, weather
         assert asked == [True, True, False]
 
 
-@pytest.mark.parametrize(("dialect", "weather", "reply"), DIALECTS)
+@for_each("dialect, weather, reply", DIALECTS)
 async def test_another_tool_than_the_chosen_one_is_not_run(dialect, weather, reply):
     model = Bodies(weather, weather, weather)
     tools = [get_weather, get_time]
@@ -117,7 +112,7 @@ async def test_another_tool_than_the_chosen_one_is_not_run(dialect, weather, rep
     assert (result.status, result.history) == ("parse_failed", ())
 
 
-@pytest.mark.parametrize(("dialect", "weather", "reply"), DIALECTS)
+@for_each("dialect, weather, reply", DIALECTS)
 async def test_any_tool_satisfies_required(dialect, weather, reply):
     model = Bodies(weather, reply)
     tools = [get_weather, get_time]
@@ -125,7 +120,7 @@ async def test_any_tool_satisfies_required(dialect, weather, reply):
     assert (await ask("Hi", tools=tools, **options)).tool_rounds == 1
 
 
-@pytest.mark.parametrize(("dialect", "weather", "reply"), DIALECTS)
+@for_each("dialect, weather, reply", DIALECTS)
 async def test_none_forbids_calls_in_the_first_turn_and_auto_changes_nothing(
     dialect, weather, reply
 ):
@@ -138,9 +133,8 @@ async def test_none_forbids_calls_in_the_first_turn_and_auto_changes_nothing(
         assert choices == ["none", None, None]
 
 
-@pytest.mark.parametrize(
-    ("tools", "known"),
-    [([get_weather], "The tools are get_weather."), ([], "There are no tools.")],
+@for_each(
+    "tools, known", [([get_weather], "The tools are get_weather."), ([], "There are no tools.")]
 )
 async def test_an_unknown_tool_choice_raises_an_error_that_lists_the_tools(tools, known):
     text = (
@@ -157,7 +151,7 @@ def test_a_chain_refuses_a_tool_choice_because_its_first_reply_exists():
 
 
 async def test_a_runner_may_require_a_tool_in_a_later_turn():
-    model = Bodies(call("get_time"), "Noon.", call("get_weather", city="Rome"), "Mild.")
+    model = Bodies(calls("get_time"), "Noon.", calls("get_weather", city="Rome"), "Mild.")
     deps = ToolLoopDeps(model.gateway.chat, tool_registry=[get_weather, get_time])
     params = RunnerParams(messages=[Message.user("Time?")], dialect=NativeDialect())
     runner = ToolRunner(deps, params)
@@ -167,7 +161,7 @@ async def test_a_runner_may_require_a_tool_in_a_later_turn():
     assert [one.name for one in runner.result.history] == ["get_time", "get_weather"]
 
 
-@pytest.mark.parametrize(("dialect", "weather", "reply"), DIALECTS)
+@pytest.mark.parametrize(("dialect", "weather", "reply"), DIALECTS, ids=["native", "prompt"])
 async def test_a_run_file_contains_the_options_and_replays(dialect, weather, reply, tmp_path):
     file, model = tmp_path / "run.jsonl", Bodies(weather, reply)
     await ask(

@@ -178,14 +178,13 @@ def test_a_value_without_a_json_form_raises_an_error_with_its_type_and_without_i
     )
 
 
-@pytest.mark.parametrize(
-    ("value", "why"),
+@for_each(
+    "value, why",
     [
         (Breaking(x=1), "Error calling function `fail`: KeyError: 's3cret'"),
         (LOOP, "Circular reference detected (id repeated)"),
         (nested(300), "Maximum serialization depth exceeded"),
     ],
-    ids=["serializer raises", "circle", "deep"],
 )
 def test_the_reason_why_a_value_cannot_be_written_is_only_in_the_details(value, why):
     with pytest.raises(ToolError) as caught:
@@ -194,10 +193,9 @@ def test_the_reason_why_a_value_cannot_be_written_is_only_in_the_details(value, 
     assert why not in caught.value.for_model
 
 
-@pytest.mark.parametrize(
+@for_each(
     "iterator",
     [itertools.count(), (x for x in [1]), map(str, [1]), iter([1]), zip([1], [2], strict=True)],
-    ids=lambda value: type(value).__name__,
 )
 def test_an_iterator_raises_an_error_and_is_not_read(iterator):
     with pytest.raises(ToolError) as caught:
@@ -212,12 +210,8 @@ def test_an_iterator_inside_a_value_becomes_a_complete_list_or_an_error():
         output_for_model({"lines": (each for each in ["a", "\ud800", "b"])})
 
 
-@pytest.mark.parametrize(
-    "text", [Word.YES, OldWord.YES, Shouting("yes")], ids=lambda value: type(value).__name__
-)
-@pytest.mark.parametrize(
-    "wrap", [lambda text: text, lambda text: [text, IMAGE]], ids=["alone", "beside a part"]
-)
+@for_each("text", [Word.YES, OldWord.YES, Shouting("yes")])
+@for_each("wrap", [lambda text: text, lambda text: [text, IMAGE]])
 def test_subclasses_of_str_become_plain_text(text, wrap):
     output = output_for_model(wrap(text))
     text = output if isinstance(output, str) else output[0].text
@@ -228,10 +222,9 @@ def test_two_hundred_and_fifty_levels_can_be_written():
     assert output_for_model(nested(250)) == "[" * 250 + "1" + "]" * 250
 
 
-@pytest.mark.parametrize(
-    ("value", "copies"),
+@for_each(
+    "value, copies",
     [("x" * 10_000_000, 0.1), ({"x": "x" * 10_000_000}, 3.1), (b"x" * 10_000_000, 3.1)],
-    ids=["text", "in a dict", "bytes"],
 )
 def test_large_results_are_copied_only_a_few_times_and_text_is_not_copied(value, copies):
     tracemalloc.start()
@@ -301,8 +294,8 @@ def test_an_output_has_no_details_by_default():
     assert ToolOutput("a") == ToolOutput("a", None)
 
 
-@pytest.mark.parametrize(
-    ("text", "most", "shown"),
+@for_each(
+    "text, most, shown",
     [
         ("abc", 3, "abc"),
         ("", 0, ""),
@@ -317,7 +310,6 @@ def test_an_output_has_no_details_by_default():
             "\n[The first 0 of 3 characters. Ask for a part of it, if the tool can give one.]",
         ),
     ],
-    ids=["fits", "empty", "one above the limit", "none"],
 )
 def test_shorten_truncates_long_text_and_adds_a_note(text, most, shown):
     assert shorten(text, most) == shown

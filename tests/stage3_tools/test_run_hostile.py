@@ -5,28 +5,13 @@ import asyncio
 
 import pytest
 
-from stage0_gateway import ChatResponse, JsonPart, Message, TextPart, ToolCall
+from stage0_gateway import JsonPart, TextPart, ToolCall
 from stage1_context import ContextEngine, MemoryStore, SessionConflict
-from stage2_output import OutputController
-from stage3_tools import Tool, ToolLoopDeps, ToolLoopOptions, ToolRegistry, run_tool_loop
+from stage3_tools import Tool, ToolLoopOptions, run_tool_loop
+from tests.stage3_tools.conversation import Native, deps_of, native_response
+from tests.tables import for_each
 
 CALL = ToolCall("c", "pay", "{}")
-
-
-def reply(*calls):
-    message = Message.assistant("" if calls else "done", tool_calls=calls)
-    return ChatResponse(message=message, finish_reason="tool_calls" if calls else "stop")
-
-
-def deps(tools, *replies, store=None):
-    left = [*replies]
-
-    async def chat(messages, **settings):
-        await asyncio.sleep(0)
-        return left.pop(0) if left else reply()
-
-    store = store or MemoryStore({"s": ()})
-    return ToolLoopDeps(chat, ContextEngine(store=store), OutputController(), ToolRegistry(*tools))
 
 
 async def problems(made):
@@ -48,37 +33,38 @@ class SignallingStore(MemoryStore):
         return await super().append(session_id, *records, expected=expected)
 
 
-async def test_an_abort_while_the_final_reply_is_stored_has_no_effect(
-    native,
-):
+async def test_an_abort_while_the_final_reply_is_stored_has_no_effect():
     store = SignallingStore()
     result = await run_tool_loop(
-        deps([], store=store), "s", "Go.", ToolLoopOptions(dialect=native, abort=store.writing)
+        deps_of([], store=store), "s", "Go.", ToolLoopOptions(dialect=Native(), abort=store.writing)
     )
     assert (result.status, result.reply) == ("completed", "done")
     await asyncio.sleep(0)  # an await that must not be cancelled
 
 
-async def test_a_run_in_its_own_task_that_is_aborted_too_late_returns_its_result(native):
+async def test_a_run_in_its_own_task_that_is_aborted_too_late_returns_its_result():
     store = SignallingStore()
     running = asyncio.create_task(
         run_tool_loop(
-            deps([], store=store), "s", "Go.", ToolLoopOptions(dialect=native, abort=store.writing)
+            deps_of([], store=store),
+            "s",
+            "Go.",
+            ToolLoopOptions(dialect=Native(), abort=store.writing),
         )
     )
     await asyncio.wait({running})
     assert running.result().reply == "done"
 
 
-async def test_a_timeout_of_the_caller_cancels_only_the_run(native):
+async def test_a_timeout_of_the_caller_cancels_only_the_run():
     store = SignallingStore()
-    made = deps([], store=store)
+    made = deps_of([], store=store)
     running = asyncio.create_task(store.writing.wait())
 
     async def caller():
         async with asyncio.timeout(60) as clock:
             running.add_done_callback(lambda _: clock.reschedule(0))
-            await run_tool_loop(made, "s", "Go.", ToolLoopOptions(dialect=native))
+            await run_tool_loop(made, "s", "Go.", ToolLoopOptions(dialect=Native()))
 
     with pytest.raises(TimeoutError):
         await caller()
@@ -86,65 +72,39 @@ async def test_a_timeout_of_the_caller_cancels_only_the_run(native):
     assert await problems(made) == []
 
 
-@pytest.mark.parametrize("where", ["before", "decision", "tool_call", "approver"])
-async def test_no_tool_starts_after_the_abort_event_is_set(where, native):
-    abort, acted = asyncio.Event(), []
-
-    async def pay(arguments):
-        acted.append(1)
-
-    def approve(request):
-        if where == "approver":
-            abort.set()
-        return True
-
-    def listen(event):
-        if event.name == where:
-            abort.set()
-
-    if where == "before":
-        abort.set()
-    made = deps([Tool("pay", "", None, pay)], reply(CALL))
-    result = await run_tool_loop(
-        made,
-        "s",
-        "Go.",
-        ToolLoopOptions(dialect=native, abort=abort, approve=approve, on_event=listen),
-    )
-    assert (result.status, acted, await problems(made)) == ("aborted", [], [])
-
-
-async def test_a_plain_tool_that_uses_its_own_session_gets_an_error(native):
+async def test_a_plain_tool_that_uses_its_own_session_gets_an_error():
     def ask(arguments):
-        return asyncio.run(run_tool_loop(made, "s", "And?", ToolLoopOptions(dialect=native))).reply
+        return asyncio.run(
+            run_tool_loop(made, "s", "And?", ToolLoopOptions(dialect=Native()))
+        ).reply
 
-    made = deps([Tool("pay", "", None, ask)], reply(CALL))
-    result = await run_tool_loop(made, "s", "Go.", ToolLoopOptions(dialect=native))
+    made = deps_of([Tool("pay", "", None, ask)], native_response(CALL))
+    result = await run_tool_loop(made, "s", "Go.", ToolLoopOptions(dialect=Native()))
     assert "is running already" in result.history[0].result.output
     assert await problems(made) == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     "value",
     [JsonPart(object()), JsonPart(float("nan")), TextPart(5), [TextPart("a"), JsonPart({1})]],
 )
-async def test_parts_that_cannot_be_stored_fail_only_their_own_call(value, native):
+async def test_parts_that_cannot_be_stored_fail_only_their_own_call(value):
     async def parts(arguments):
         return value
 
     async def work(arguments):
         return "result"
 
-    made = deps(
+    made = deps_of(
         [Tool("pay", "", None, parts), Tool("work", "", None, work)],
-        reply(CALL, ToolCall("b", "work", "{}")),
+        native_response(CALL, ToolCall("b", "work", "{}")),
     )
-    result = await run_tool_loop(made, "s", "Go.", ToolLoopOptions(dialect=native))
+    result = await run_tool_loop(made, "s", "Go.", ToolLoopOptions(dialect=Native()))
     assert [each.result.status for each in result.history] == ["error", "completed"]
     assert await problems(made) == []
 
 
-async def test_a_write_that_two_processes_resume_at_once_runs_once(native):
+async def test_a_write_that_two_processes_resume_at_once_runs_once():
     store, acted, asked, both = MemoryStore({"s": ()}), [], [], asyncio.Event()
 
     async def act(arguments):
@@ -152,7 +112,10 @@ async def test_a_write_that_two_processes_resume_at_once_runs_once(native):
 
     pay = Tool("pay", "", None, act, needs_approval=True)
     await run_tool_loop(
-        deps([pay], reply(CALL), store=store), "s", "Go.", ToolLoopOptions(dialect=native)
+        deps_of([pay], native_response(CALL), store=store),
+        "s",
+        "Go.",
+        ToolLoopOptions(dialect=Native()),
     )
 
     async def approve(request):
@@ -163,10 +126,10 @@ async def test_a_write_that_two_processes_resume_at_once_runs_once(native):
 
     runs = [
         run_tool_loop(
-            deps([pay], store=store),
+            deps_of([pay], store=store),
             "s",
             None,
-            ToolLoopOptions(dialect=native, approve=approve),
+            ToolLoopOptions(dialect=Native(), approve=approve),
             resume=True,
         )
         for _ in range(2)

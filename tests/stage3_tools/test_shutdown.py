@@ -6,8 +6,6 @@ import gc
 from collections import Counter
 from itertools import count
 
-import pytest
-
 from stage0_gateway import ChatResponse, Message, ToolCall
 from stage1_context import CallStartedRecord, ContextEngine, MemoryStore, MessageRecord, SqliteStore
 from stage2_output import OutputController
@@ -19,6 +17,7 @@ from stage3_tools import (
     ToolRegistry,
     run_tool_loop,
 )
+from tests.tables import for_each
 
 ROUNDS, CALLS = 1, 3
 OPTIONS = ToolLoopOptions(dialect=NativeDialect(), variables_over=500)
@@ -102,7 +101,7 @@ class Program:
                 assert self.acted[each.tool_call_id] == 0
 
 
-@pytest.mark.parametrize("cancelled_before", [None, 2])
+@for_each("cancelled_before", [None, 2])
 def test_a_program_that_ends_at_any_step_leaves_one_result_for_each_call(cancelled_before):
     """With a number, the run is cancelled this many steps before all tasks are cancelled."""
     ended = False
@@ -177,7 +176,7 @@ TWICE = [
 ]
 
 
-@pytest.mark.parametrize("question", [None, "And now?"])
+@for_each("question", [None, "And now?"])
 async def test_a_resumed_run_removes_duplicate_results(question):
     store, program = MemoryStore({"s": TWICE}), Program()
     engine = ContextEngine(store=store)

@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 
 from stage3_tools import RegistrationError, Retry, ToolContext, ToolError, ToolRegistry, tool
 from stage3_tools.execution.invocation import invoke
+from tests.tables import for_each
 
 
 class Unit(Enum):
@@ -126,8 +127,8 @@ async def test_a_bound_method_keeps_its_object_and_self_is_not_a_parameter():
     }
 
 
-@pytest.mark.parametrize(
-    ("method", "value"),
+@for_each(
+    "method, value",
     [
         (Counter().add, 3),
         (Counter().add_later, 3),
@@ -136,14 +137,6 @@ async def test_a_bound_method_keeps_its_object_and_self_is_not_a_parameter():
         (Counter.__dict__["twice"], 6),
         (functools.cache(Counter.twice), 6),
     ],
-    ids=[
-        "method",
-        "async method",
-        "class method",
-        "static method",
-        "static method in the class body",
-        "cached",
-    ],
 )
 async def test_methods_of_all_kinds_can_become_tools(method, value):
     made = tool(method)
@@ -151,11 +144,7 @@ async def test_methods_of_all_kinds_can_become_tools(method, value):
     assert await invoke(made, {"number": 3}) == value
 
 
-@pytest.mark.parametrize(
-    "function",
-    [functools.partial(Counter().add), Counter(), lambda number: number],
-    ids=["partial", "object", "lambda"],
-)
+@for_each("function", [functools.partial(Counter().add), Counter(), lambda number: number])
 async def test_a_callable_without_a_name_requires_one(function):
     with pytest.raises(
         RegistrationError, match=r"has no name of its own: tool\(name=…\) gives it one\."
@@ -164,8 +153,8 @@ async def test_a_callable_without_a_name_requires_one(function):
     assert await invoke(tool(name="count")(function), {"number": 3}) == 3
 
 
-@pytest.mark.parametrize(
-    ("given", "says"),
+@for_each(
+    "given, says",
     [
         ("f", "'f' is not a function."),
         (Counter, "is not a function."),
@@ -179,7 +168,6 @@ async def test_a_callable_without_a_name_requires_one(function):
             "after the class, make a tool of an object's method: tool(thing.method).",
         ),
     ],
-    ids=["text", "class", "model", "class method in the class body", "property"],
 )
 def test_a_value_that_is_not_a_function_raises_an_error_with_advice(given, says):
     with pytest.raises(RegistrationError) as caught:
@@ -279,7 +267,7 @@ async def test_models_enums_literals_and_fields_are_validated_and_converted():
     assert len(f.schema.issues(wrong)) == 4
 
 
-@pytest.mark.parametrize(("depth", "fits"), [(1, True), (100, True), (300, False), (10_000, False)])
+@for_each("depth, fits", [(1, True), (100, True), (300, False), (10_000, False)])
 async def test_an_argument_of_a_recursive_type_may_be_a_hundred_levels_deep_but_not_three_hundred(
     depth, fits
 ):

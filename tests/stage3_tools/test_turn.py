@@ -26,14 +26,15 @@ from stage3_tools import (
 )
 from stage3_tools.run.state import ProviderStop, ran_tools
 from stage3_tools.turn import read, request
+from tests.stage3_tools.conversation import DONE, Native, Recorder, call, native_response
+from tests.tables import for_each
 
-CALL = '{"tool": "f", "arguments": {}}'
-DONE = '{"tool": null, "reply": "done"}'
-CUT_OFF = "may have happened"
+CALL = call()
+UNKNOWN = "may have happened"
 
 
 @dataclass
-class Played:
+class RunCase:
     run: RunState
 
     async def turn(self):
@@ -46,7 +47,7 @@ class Played:
         return (await self.run.transcript.history()).check_history()
 
 
-def played(response, *tools, history=(), window=None, **options):
+def run_case(response, *tools, history=(), window=None, **options):
     """Return a run whose model gives this response: text, a ChatResponse, or an exception to raise."""
 
     async def chat(messages, **settings):
@@ -61,11 +62,7 @@ def played(response, *tools, history=(), window=None, **options):
     registry = ToolRegistry(*tools)
     deps = ToolLoopDeps(chat, ContextEngine(), OutputController(), registry)
     transcript = Transcript.of(history or [Message.user("Go.")], window)
-    return Played(RunState(deps, transcript, ToolLoopOptions(**options)))
-
-
-def asking(*calls, text=""):
-    return ChatResponse(Message.assistant(text, calls), "tool_calls")
+    return RunCase(RunState(deps, transcript, ToolLoopOptions(**options)))
 
 
 class Blocking:
@@ -73,7 +70,7 @@ class Blocking:
 
     def __init__(self, effect):
         self.started = asyncio.Event()
-        self.tool = Tool("f", "", None, self.wait, effect=effect, timeout=2)
+        self.tool = Tool("f", "", None, self.wait, effect=effect)
 
     async def wait(self, arguments):
         self.started.set()
@@ -90,64 +87,43 @@ def listener(name):
     return listen
 
 
-async def test_a_turn_with_a_call_runs_the_tool_and_records_the_result(new_recorder):
-    recorder = new_recorder()
-    play = played(CALL, recorder.tool)
-    turn = await play.turn()
+async def test_a_turn_with_a_call_runs_the_tool_and_records_the_result():
+    recorder = Recorder()
+    case = run_case(CALL, recorder.tool)
+    turn = await case.turn()
     (record,) = turn.records
     assert (record.id, record.name, record.arguments, record.round) == ("call_1", "f", "{}", 1)
     assert replace(record.result, duration=0.0) == ToolResult("call_1", "f", "ok", attempts=1)
     assert record.started <= record.ended
-    assert (ran_tools(turn.records), play.run.records, play.run.turns) == (True, [record], 1)
+    assert (ran_tools(turn.records), case.run.records, case.run.turns) == (True, [record], 1)
 
 
-async def test_a_turn_with_only_rejected_calls_counts_as_having_run_no_tools(new_recorder):
-    turn = await played('{"tool": "g"}', new_recorder().tool).turn()
+async def test_a_turn_with_only_rejected_calls_counts_as_having_run_no_tools():
+    turn = await run_case('{"tool": "g"}', Recorder().tool).turn()
     assert [record.result.error.kind for record in turn.records] == ["not_found"]
     assert not ran_tools(turn.records)
 
 
-async def test_results_are_in_call_order_and_a_failed_call_does_not_affect_the_others(
-    new_recorder, native
-):
-    calls = [
-        ToolCall("a", "f"),
-        ToolCall("b", "nope"),
-        ToolCall("c", "f", "[]"),
-        ToolCall("d", "f"),
-    ]
-    play = played(asking(*calls), new_recorder().tool, dialect=native)
-    turn = await play.turn()
-    assert [(each.id, each.result.status) for each in turn.records] == [
-        ("a", "completed"),
-        ("b", "error"),
-        ("c", "error"),
-        ("d", "completed"),
-    ]
-    assert [message.tool_call_id for message in (await play.history())[2:]] == ["a", "b", "c", "d"]
-    assert await play.problems() == []
-
-
-async def test_repeated_or_missing_call_ids_are_made_unique(new_recorder, native):
+async def test_repeated_or_missing_call_ids_are_made_unique():
     before = [
         Message.user("Go."),
         Message.assistant("", [ToolCall("x", "f")]),
         Message.tool("ok", "x", name="f"),
     ]
     calls = [ToolCall("x", "f"), ToolCall("x", "f"), ToolCall("", "f"), ToolCall("y", "f")]
-    play = played(asking(*calls), new_recorder().tool, history=before, dialect=native)
-    turn = await play.turn()
+    case = run_case(native_response(*calls), Recorder().tool, history=before, dialect=Native())
+    turn = await case.turn()
     ids = [record.id for record in turn.records]
     assert len({"x", *ids}) == 5
     assert ids[3] == "y"
     assert all(ids)
-    assert await play.problems() == []
+    assert await case.problems() == []
 
 
-async def test_reading_a_turn_again_keeps_the_ids_of_its_calls(new_recorder):
-    it = played(ChatResponse(Message.assistant("", [ToolCall("", "f", "{}")]), "tool_calls"))
+async def test_reading_a_turn_again_keeps_the_ids_of_its_calls():
+    it = run_case(ChatResponse(Message.assistant("", [ToolCall("", "f", "{}")]), "tool_calls"))
     it.run.change_options(ToolLoopOptions(dialect=NativeDialect()))
-    it.run.deps.tool_registry.register(new_recorder().tool)
+    it.run.deps.tool_registry.register(Recorder().tool)
     turn = await request(it.run)
     await read(it.run, turn)
     first = turn.interpretation
@@ -155,65 +131,64 @@ async def test_reading_a_turn_again_keeps_the_ids_of_its_calls(new_recorder):
     assert turn.interpretation is first
 
 
-@pytest.mark.parametrize(
-    ("response", "reading"),
+@for_each(
+    "response, reading",
     [
         (DONE, FinalReply(Message.assistant("done", raw_text=DONE))),
         (CALL, FinalReply(Message.assistant(""))),
         ("plain words", FinalReply(Message.assistant("plain words", raw_text="plain words"))),
     ],
-    ids=["reply", "stray call", "no decision"],
 )
 async def test_without_tools_a_call_is_dropped_and_any_text_is_the_reply(response, reading):
-    assert (await played(response).turn()).interpretation == reading
+    assert (await run_case(response).turn()).interpretation == reading
 
 
 async def test_the_window_selects_the_messages_of_a_request():
     history = [Message.user("old"), Message.assistant("yes"), Message.user("new")]
-    play = played(DONE, history=history, window=KeepSystemAndRecent(max_messages=1))
-    await play.turn()
-    assert play.run.last_request[1:] == (Message.user("new"),)
+    case = run_case(DONE, history=history, window=KeepSystemAndRecent(max_messages=1))
+    await case.turn()
+    assert case.run.last_request[1:] == (Message.user("new"),)
 
 
-async def test_the_tool_description_and_the_reply_reserve_count_toward_the_window(new_recorder):
+async def test_the_tool_description_and_the_reply_reserve_count_toward_the_window():
     window = KeepSystemAndRecent(max_tokens=1000)
-    await played(DONE, new_recorder().tool, window=window).turn()
+    await run_case(DONE, Recorder().tool, window=window).turn()
     with pytest.raises(WindowTooSmall):
-        await played(DONE, new_recorder().tool, window=window, max_tokens=990).turn()
+        await run_case(DONE, Recorder().tool, window=window, max_tokens=990).turn()
     long = Tool("f", "word " * 2000, None, lambda arguments: None)
     with pytest.raises(WindowTooSmall):
-        await played(DONE, long, window=window).turn()
+        await run_case(DONE, long, window=window).turn()
 
 
 async def test_a_failed_request_leaves_the_history_unchanged():
-    play = played(ServerFailed("down"))
+    case = run_case(ServerFailed("down"))
     with pytest.raises(ServerFailed, match="down"):
-        await play.turn()
-    assert await play.history() == [Message.user("Go.")]
+        await case.turn()
+    assert await case.history() == [Message.user("Go.")]
 
 
-@pytest.mark.parametrize(
-    ("effect", "ends"), [("write", True), ("read", False), ("idempotent", False)]
-)
+@for_each("effect, ends", [("write", True), ("read", False), ("idempotent", False)])
 async def test_cancelling_a_running_tool_leaves_a_result_that_states_a_possible_effect(
-    effect, ends, native
+    effect, ends
 ):
     blocking = Blocking(effect)
-    play = played(asking(ToolCall("a", "f"), ToolCall("b", "f")), blocking.tool, dialect=native)
-    running = asyncio.create_task(play.turn())
+    case = run_case(
+        native_response(ToolCall("a", "f"), ToolCall("b", "f")), blocking.tool, dialect=Native()
+    )
+    running = asyncio.create_task(case.turn())
     await blocking.started.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert await play.problems() == []
-    results = (await play.history())[2:]
-    assert [(each.tool_call_id, each.is_error, CUT_OFF in each.text) for each in results] == [
+    assert await case.problems() == []
+    results = (await case.history())[2:]
+    assert [(each.tool_call_id, each.is_error, UNKNOWN in each.text) for each in results] == [
         ("a", True, ends),
         ("b", True, ends),
     ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "name",
     [
         "turn_start",
@@ -223,81 +198,66 @@ async def test_cancelling_a_running_tool_leaves_a_result_that_states_a_possible_
         "turn_end",
     ],
 )
-async def test_a_listener_that_raises_ends_the_turn_and_leaves_a_valid_history(
-    new_recorder, name, native
-):
-    calls = asking(ToolCall("a", "f"), ToolCall("b", "f"))
-    play = played(calls, new_recorder().tool, dialect=native, on_event=listener(name))
+async def test_a_listener_that_raises_ends_the_turn_and_leaves_a_valid_history(name):
+    calls = native_response(ToolCall("a", "f"), ToolCall("b", "f"))
+    case = run_case(calls, Recorder().tool, dialect=Native(), on_event=listener(name))
     with pytest.raises(LookupError, match="the listener broke"):
-        await play.turn()
-    assert await play.problems() == []
+        await case.turn()
+    assert await case.problems() == []
 
 
-async def test_a_write_that_never_began_has_no_note_about_a_possible_effect(new_recorder, native):
-    recorder = new_recorder(effect="write")
-    calls = asking(ToolCall("a", "f"), ToolCall("b", "f"))
-    play = played(calls, recorder.tool, dialect=native, on_event=listener("tool_call"))
+async def test_a_write_that_never_began_has_no_note_about_a_possible_effect():
+    recorder = Recorder(effect="write")
+    calls = native_response(ToolCall("a", "f"), ToolCall("b", "f"))
+    case = run_case(calls, recorder.tool, dialect=Native(), on_event=listener("tool_call"))
     with pytest.raises(LookupError):
-        await play.turn()
-    results = (await play.history())[2:]
+        await case.turn()
+    results = (await case.history())[2:]
     assert recorder.seen == []
-    assert [(each.tool_call_id, CUT_OFF in each.text) for each in results] == [
+    assert [(each.tool_call_id, UNKNOWN in each.text) for each in results] == [
         ("a", False),
         ("b", False),
     ]
 
 
-async def test_a_listener_that_raises_at_the_first_result_does_not_affect_the_second_call(
-    new_recorder, native
-):
-    recorder = new_recorder(effect="write")
-    calls = asking(ToolCall("a", "f"), ToolCall("b", "f"))
-    play = played(calls, recorder.tool, dialect=native, on_event=listener("tool_result"))
+async def test_a_listener_that_raises_at_the_first_result_does_not_affect_the_second_call():
+    recorder = Recorder(effect="write")
+    calls = native_response(ToolCall("a", "f"), ToolCall("b", "f"))
+    case = run_case(calls, recorder.tool, dialect=Native(), on_event=listener("tool_result"))
     with pytest.raises(LookupError):
-        await play.turn()
-    results = (await play.history())[2:]
+        await case.turn()
+    results = (await case.history())[2:]
     assert [(each.tool_call_id, each.text) for each in results] == [("a", "ok"), ("b", "ok")]
 
 
-@pytest.mark.parametrize("raised", [KeyboardInterrupt])
-async def test_a_keyboard_interrupt_of_a_tool_propagates_and_leaves_a_valid_history(raised):
-    async def stop(arguments):
-        raise raised
-
-    play = played(CALL, Tool("f", "", None, stop))
-    with pytest.raises(raised):
-        await play.turn()
-    assert await play.problems() == []
-
-
-@pytest.mark.parametrize("reason", ["refusal", "pause"])
-async def test_a_refused_or_paused_reply_is_stored_and_nothing_in_it_runs(new_recorder, reason):
-    recorder = new_recorder()
-    play = played(ChatResponse(Message.assistant(CALL), reason), recorder.tool)
-    turn = await play.turn()
+@for_each("reason", ["refusal", "pause"])
+async def test_a_refused_or_paused_reply_is_stored_and_nothing_in_it_runs(reason):
+    recorder = Recorder()
+    case = run_case(ChatResponse(Message.assistant(CALL), reason), recorder.tool)
+    turn = await case.turn()
     stored = Message.assistant(CALL, raw_text=CALL)
     assert turn.interpretation == ProviderStop(stored, reason)
-    assert (recorder.seen, (await play.history())[1:]) == ([], [stored])
+    assert (recorder.seen, (await case.history())[1:]) == ([], [stored])
 
 
-@pytest.mark.parametrize("reason", ["refusal", "pause"])
-async def test_calls_in_a_refused_or_paused_reply_get_results(new_recorder, reason, native):
+@for_each("reason", ["refusal", "pause"])
+async def test_calls_in_a_refused_or_paused_reply_get_results(reason):
     message = Message.assistant("I would", [ToolCall("c1", "f")])
-    play = played(ChatResponse(message, reason), new_recorder().tool, dialect=native)
-    await play.turn()
-    assert await play.problems() == []
+    case = run_case(ChatResponse(message, reason), Recorder().tool, dialect=Native())
+    await case.turn()
+    assert await case.problems() == []
 
 
-@pytest.mark.parametrize(("raw", "named"), [("oops", "oops"), (None, "error")])
-@pytest.mark.parametrize("text", [CALL, ""])
-async def test_a_failed_reply_gets_feedback_and_nothing_in_it_runs(new_recorder, text, raw, named):
-    recorder = new_recorder()
-    play = played(ChatResponse(Message.assistant(text), "error", raw), recorder.tool)
-    turn = await play.turn()
+@for_each("raw, named", [("oops", "oops"), (None, "error")])
+@for_each("text", [CALL, ""])
+async def test_a_failed_reply_gets_feedback_and_nothing_in_it_runs(text, raw, named):
+    recorder = Recorder()
+    case = run_case(ChatResponse(Message.assistant(text), "error", raw), recorder.tool)
+    turn = await case.turn()
     feedback = f"Your reply ended with the error {named}, so nothing in it was used. Answer again."
     reply = Message.assistant(text)
     assert turn.interpretation == InvalidReply(reply, feedback)
-    assert await play.history() == [
+    assert await case.history() == [
         Message.user("Go."),
         *([reply] if text else []),
         Message("user", f"[Feedback]\n{feedback}", name="feedback"),
@@ -305,11 +265,11 @@ async def test_a_failed_reply_gets_feedback_and_nothing_in_it_runs(new_recorder,
     assert recorder.seen == []
 
 
-async def test_an_invalid_reply_without_text_is_not_stored(new_recorder):
-    play = played("", new_recorder().tool)
-    turn = await play.turn()
+async def test_an_invalid_reply_without_text_is_not_stored():
+    case = run_case("", Recorder().tool)
+    turn = await case.turn()
     feedback = Message("user", f"[Feedback]\n{turn.interpretation.feedback}", name="feedback")
-    assert await play.history() == [Message.user("Go."), feedback]
+    assert await case.history() == [Message.user("Go."), feedback]
 
 
 class Interrupting(SqliteStore):
@@ -329,19 +289,19 @@ class Interrupting(SqliteStore):
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 async def test_cancelling_a_run_during_a_write_to_a_file_leaves_one_result_for_each_call(
-    number, tmp_path, new_recorder, native
+    number, tmp_path
 ):
     store = Interrupting(tmp_path / "sessions.db", number)
     engine = ContextEngine(store=store)
     session = await engine.create_session()
-    response, recorder = asking(ToolCall("a", "f"), ToolCall("b", "f")), new_recorder()
-    play = played(response, recorder.tool, dialect=native)
-    play.run.transcript = engine.transcript(session)
-    store.run = asyncio.ensure_future(play.turn())
+    response, recorder = native_response(ToolCall("a", "f"), ToolCall("b", "f")), Recorder()
+    case = run_case(response, recorder.tool, dialect=Native())
+    case.run.transcript = engine.transcript(session)
+    store.run = asyncio.ensure_future(case.turn())
     with pytest.raises(asyncio.CancelledError):
         await store.run
-    assert await play.problems() == []
-    assert [each.tool_call_id for each in await play.history() if each.role == "tool"] == ["a", "b"]
+    assert await case.problems() == []
+    assert [each.tool_call_id for each in await case.history() if each.role == "tool"] == ["a", "b"]
     if number <= 2:  # the reply, or the start of its calls, was being written
         assert recorder.seen == []
     await store.aclose()
@@ -363,11 +323,11 @@ def a_run(*tools, text="hi", **options):
     return RunState(deps, Transcript.of([Message.user(text)]), ToolLoopOptions(**options)), given
 
 
-async def test_only_settings_with_a_value_are_passed_to_the_model(new_recorder):
+async def test_only_settings_with_a_value_are_passed_to_the_model():
     run, given = a_run()
     await request(run)
     assert given == [((Message.user("hi"),), {})]
-    run, given = a_run(new_recorder().tool, temperature=0.0, max_tokens=7, model="a:b")
+    run, given = a_run(Recorder().tool, temperature=0.0, max_tokens=7, model="a:b")
     await request(run)
     [(messages, settings)] = given
     assert (messages, settings["temperature"], settings["max_tokens"]) == (run.last_request, 0.0, 7)
@@ -375,7 +335,7 @@ async def test_only_settings_with_a_value_are_passed_to_the_model(new_recorder):
     assert [spec.name for spec in settings["tools"]] == ["f"]
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
+@for_each("asynchronous", [False, True])
 async def test_before_send_changes_one_request_only(asynchronous):
     def shorter(messages, info):
         return [{"role": "user", "content": messages[0].text + "!"}]
@@ -438,25 +398,23 @@ async def test_a_stream_of_another_type_raises_a_type_error_that_states_what_to_
     )
 
 
-async def test_read_variable_is_available_from_the_first_reference_on(new_recorder):
-    run, given = a_run(new_recorder().tool, text="Look at $VAR_REF{{var_1}}.")
+async def test_read_variable_is_available_from_the_first_reference_on():
+    run, given = a_run(Recorder().tool, text="Look at $VAR_REF{{var_1}}.")
     turn = await request(run)
     assert turn.tools.names == ("f", "read_variable")
     assert [spec.name for spec in given[0][1]["tools"]] == ["f", "read_variable"]
     assert (await request(run)).tools.names == turn.tools.names
 
 
-@pytest.mark.parametrize("options", [{}, {"variables_over": None}])
-async def test_without_tools_or_variables_read_variable_is_not_available(options, new_recorder):
-    tools = [new_recorder().tool] if options else []
+@for_each("options", [{}, {"variables_over": None}])
+async def test_without_tools_or_variables_read_variable_is_not_available(options):
+    tools = [Recorder().tool] if options else []
     run, _ = a_run(*tools, text="Look at $VAR_REF{{var_1}}.", **options)
     assert "read_variable" not in (await request(run)).tools
 
 
-async def test_two_calls_with_one_id_and_one_result_are_repaired_without_a_conflict(
-    new_recorder,
-):
-    run, given = a_run(new_recorder().tool)
+async def test_two_calls_with_one_id_and_one_result_are_repaired_without_a_conflict():
+    run, given = a_run(Recorder().tool)
     twice = Message.assistant("", [ToolCall("a", "f"), ToolCall("a", "f")])
     await run.transcript.append(twice, Message.tool("ok", "a"))
     await request(run)

@@ -8,10 +8,9 @@ import re
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from stage0_gateway import ChatResponse, Message
 from stage3_tools import FinalReply, InvalidReply, PromptDialect, Tool, ToolCalls, ToolRegistry
+from tests.tables import for_each
 
 CORPUS = Path(__file__).parent / "corpus"
 LONGEST = 500  # characters of a decision that feedback repeats
@@ -165,11 +164,7 @@ def test_a_read_after_prose_leads_to_feedback_if_every_call_must_be_the_whole_re
     assert isinstance(read(entry, strict="always"), InvalidReply)
 
 
-@pytest.mark.parametrize(
-    ("entries", "replies", "forms"),
-    [(QUOTED, 600, 60), (GENUINE, 500, 60)],
-    ids=["quoted", "genuine"],
-)
+@for_each("entries, replies, forms", [(QUOTED, 600, 60), (GENUINE, 500, 60)])
 def test_each_corpus_has_many_distinct_replies_and_forms_in_many_languages(entries, replies, forms):
     assert len({entry["text"] for entry in entries}) == len(entries) >= replies
     assert len({entry["id"] for entry in entries}) == len(entries)

@@ -20,12 +20,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1])]  # import the packages of this checkout
-
-from trial import DIALECTS, Trial, read_tasks, try_task
-from trial_report import describe, figures, markdown
+sys.path.insert(0, str(HERE.parents[1]))  # import the packages of this checkout
 
 from stage0_gateway import Gateway, GatewayError
+from tests.try_model.trial import DIALECTS, Trial, read_tasks, try_task
+from tests.try_model.trial_report import describe, figures, markdown
 
 _ROW = "{:16} {:>8} {:>10} {:>9} {:>17} {:>8} {:>8}"
 

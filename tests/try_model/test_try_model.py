@@ -1,18 +1,17 @@
 """The tasks can be solved, their checks detect wrong answers, and the program reports both."""
 
-import importlib
 import json
 import os
 import re
 from pathlib import Path
-
-import pytest
 
 from stage0_gateway import Gateway, Message, ScriptedModel, ToolCall
 from stage2_output import Issue
 from stage3_tools import DecisionMade, FeedbackGiven
 from tests.programs import run_program
 from tests.tables import for_each
+from tests.try_model.trial import Trial, count_feedback, try_task
+from tests.try_model.trial_report import describe, markdown
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "performance" / "models.md"
@@ -42,12 +41,6 @@ SOLVED_BY_RULES = {
 """The tasks that the embedded model solves, which matches words and understands nothing."""
 
 
-@pytest.fixture
-def trial(monkeypatch):
-    monkeypatch.syspath_prepend(str(HERE))
-    return importlib.import_module("trial")
-
-
 def script(dialect, calls, reply):
     """Return the replies of a model that makes these calls, one per turn, and then answers."""
     if dialect == "native":
@@ -68,10 +61,13 @@ def solution(task):
     return calls, task.get("output", words)
 
 
-async def try_scripted(trial, task, dialect, calls, reply):
-    model = ScriptedModel(script(dialect, calls, reply))
-    async with Gateway("openai:m", transport=model) as gateway:
-        return await trial.try_task(gateway, task, dialect)
+async def try_scripted(task, dialect, calls, reply):
+    return await try_replies(task, dialect, script(dialect, calls, reply))
+
+
+async def try_replies(task, dialect, replies):
+    async with Gateway("openai:m", transport=ScriptedModel(replies)) as gateway:
+        return await try_task(gateway, task, dialect)
 
 
 def test_there_are_30_tasks_of_8_kinds_with_different_names():
@@ -81,41 +77,41 @@ def test_there_are_30_tasks_of_8_kinds_with_different_names():
 
 @for_each("dialect", ["prompt", "native"])
 @for_each("task", TASKS)
-async def test_the_expected_calls_and_reply_solve_a_task(trial, task, dialect):
-    tried = await try_scripted(trial, task, dialect, *solution(task))
+async def test_the_expected_calls_and_reply_solve_a_task(task, dialect):
+    tried = await try_scripted(task, dialect, *solution(task))
     assert (tried.problem, tried.feedback, tried.writes_with_text) == (None, 0, 0)
     assert tried.tokens > 0
 
 
 @for_each("dialect", ["prompt", "native"])
 @for_each("task", TASKS)
-async def test_an_answer_without_calls_and_facts_solves_no_task(trial, task, dialect):
+async def test_an_answer_without_calls_and_facts_solves_no_task(task, dialect):
     wrong = {"city": "?", "celsius": 0, "name": "?", "born": 0, "orders": []}
     properties = task.get("output_type", {}).get("properties")
     reply = {name: wrong[name] for name in properties} if properties else "That was deleted."
-    tried = await try_scripted(trial, task, dialect, [], reply)
+    tried = await try_scripted(task, dialect, [], reply)
     assert tried.problem is not None
 
 
-@pytest.mark.parametrize("task", [each for each in TASKS if "forbidden" in each], ids=str)
-async def test_a_forbidden_call_fails_its_task(trial, task):
+@for_each("task", [each for each in TASKS if "forbidden" in each])
+async def test_a_forbidden_call_fails_its_task(task):
     known = {"get_weather": {"city": "Rome"}, "get_time": {"city": "Rome"}}
     known |= {"get_stock": {"item": "desk"}, "read_note": {"name": "garden"}, **ATTEMPTS}
     calls, reply = solution(task)
     calls = [*calls, *((name, known[name]) for name in task["forbidden"])]
-    tried = await try_scripted(trial, task, "native", calls, reply)
+    tried = await try_scripted(task, "native", calls, reply)
     assert tried.problem == f"{task['forbidden'][0]} was called"
 
 
-async def test_corrected_replies_and_calls_are_counted(trial):
+async def test_corrected_replies_and_calls_are_counted():
     task = next(each for each in TASKS if each["name"] == "id pattern")
     calls, reply = solution(task)
     wrong = ("get_orders", {"customer_id": "7204"})
-    tried = await try_scripted(trial, task, "native", [wrong, wrong, *calls], reply)
+    tried = await try_scripted(task, "native", [wrong, wrong, *calls], reply)
     assert (tried.problem, tried.feedback) == (None, 2)
 
 
-async def test_a_write_beside_text_is_counted_in_the_prompt_dialect_only(trial):
+async def test_a_write_beside_text_is_counted_in_the_prompt_dialect_only():
     task = next(
         task for task in TASKS if any(name in ATTEMPTS for name in task.get("attempted", ()))
     )
@@ -124,13 +120,11 @@ async def test_a_write_beside_text_is_counted_in_the_prompt_dialect_only(trial):
         replies = script(dialect, calls, words)
         if dialect == "prompt":
             replies.insert(0, f"I will do that.\n{replies[0]}")
-        model = ScriptedModel(replies)
-        async with Gateway("openai:m", transport=model) as gateway:
-            tried = await trial.try_task(gateway, task, dialect)
+        tried = await try_replies(task, dialect, replies)
         assert (tried.problem, tried.writes_with_text) == (None, expected)
 
 
-def test_feedback_about_a_write_beside_other_text_has_its_own_count(trial):
+def test_feedback_about_a_write_beside_other_text_has_its_own_count():
     def feedback(*rules):
         issues = tuple(Issue("", "A problem.", rule) for rule in rules)
         return FeedbackGiven(turn=1, text="?", feedback="Again.", issues=issues)
@@ -138,8 +132,8 @@ def test_feedback_about_a_write_beside_other_text_has_its_own_count(trial):
     decision = DecisionMade(turn=1, text="{}", reply="Done.")
     events = [feedback(), decision, feedback("whole_reply"), feedback("type"), decision]
     events += [feedback("required", "whole_reply"), feedback("whole_reply", "type", "whole_reply")]
-    assert trial.count_feedback(events) == (5, 3)
-    assert trial.count_feedback([decision]) == (0, 0)
+    assert count_feedback(events) == (5, 3)
+    assert count_feedback([decision]) == (0, 0)
 
 
 def rows_of(page):
@@ -173,16 +167,14 @@ def test_the_program_tries_the_embedded_model_and_writes_json_and_a_report(tmp_p
 
 
 def test_a_report_has_the_first_tries_and_no_texts_keys_or_addresses(monkeypatch):
-    monkeypatch.syspath_prepend(str(HERE))
     monkeypatch.setenv("LLM_BASE_URL", "http://gpu.private.example:8000/v1")
-    report, trial = importlib.import_module("trial_report"), importlib.import_module("trial")
     trials = [
-        trial.Trial("a", "one tool", None, feedback=0, tokens=1000, seconds=1.0),
-        trial.Trial("b", "one tool", None, feedback=2, tokens=500, seconds=0.5),
-        trial.Trial("c", "no tool", "cannot reach gpu.private.example", writes_with_text=1),
+        Trial("a", "one tool", None, feedback=0, tokens=1000, seconds=1.0),
+        Trial("b", "one tool", None, feedback=2, tokens=500, seconds=0.5),
+        Trial("c", "no tool", "cannot reach gpu.private.example", writes_with_text=1),
     ]
-    tried = report.describe("vllm:/home/ann/models/Qwen3-8B", None, None, "2026-01-02")
-    page = report.markdown(tried, {"prompt": trials, "native": trials[2:]})
+    tried = describe("vllm:/home/ann/models/Qwen3-8B", None, None, "2026-01-02")
+    page = markdown(tried, {"prompt": trials, "native": trials[2:]})
     first, second = rows_of(page)
     head = ["vllm:Qwen3-8B", "vllm, another address", "default"]
     assert first[:11] == [*head, "prompt", "2/3", "1/3", "2", "1", "1,500", "1.5", "2026-01-02"]
@@ -197,15 +189,13 @@ def test_the_program_tries_one_kind_or_one_task(tmp_path):
     for only, count in (("typed answer", 3), ("typed person", 1)):
         done = run("--only", only, "--json", path, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-        assert [len(each) for each in json.loads(path.read_text())["dialects"].values()] == [
-            count,
-            count,
-        ]
+        trials = json.loads(path.read_text())["dialects"].values()
+        assert [len(each) for each in trials] == [count, count]
     assert run("--only", "no such task", cwd=tmp_path).returncode == 2
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
+@for_each(
+    "arguments, text",
     [
         (["--model", "gpt-5-mini"], "Write provider:name"),
         (["--model", "openai:gpt-5-mini"], "needs a key"),

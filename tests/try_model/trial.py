@@ -19,8 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tools import TOOLS
-
 from stage0_gateway import (
     AuthenticationFailed,
     ConfigurationError,
@@ -42,6 +40,7 @@ from stage3_tools import (
     ToolLoopResult,
     run_tool_loop,
 )
+from tests.try_model.tools import TOOLS
 
 SYSTEM_PROMPT = "You are a helpful assistant. Answer briefly."
 DIALECTS: dict[str, type[Dialect]] = {"prompt": PromptDialect, "native": NativeDialect}

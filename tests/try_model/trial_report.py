@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trial import Trial
+from tests.try_model.trial import Trial
 
 COLUMNS = (
     "model",

@@ -4,8 +4,7 @@ import json
 import re
 from itertools import islice
 
-import pytest
-from hypothesis import example, given, settings
+from hypothesis import example
 from hypothesis import strategies as st
 
 from stage0_gateway import Gateway, Message, ScriptedModel, TextPart, ToolCall
@@ -13,8 +12,6 @@ from stage1_context import ApproximateCounter, ContextEngine, message_tokens
 from stage2_output import OutputController
 from stage3_tools import (
     MessageFlowFormatter,
-    NativeDialect,
-    PromptDialect,
     Tool,
     ToolCallRecord,
     ToolChainOptions,
@@ -26,6 +23,8 @@ from stage3_tools import (
     execute_tool_chain,
     run_tool_loop,
 )
+from tests.stage2_output.random_values import random_examples
+from tests.stage3_tools.conversation import DIALECTS, Recorder, answer_in, call_in
 from tests.tables import for_each
 
 HEADER = "**[Tool Execution Log]**: "
@@ -112,8 +111,8 @@ def test_the_flow_of_no_texts_and_no_calls_is_empty():
     assert MessageFlowFormatter.natural_flow([Message.assistant("")], []) == ""
 
 
-@pytest.mark.parametrize(
-    ("status", "kind", "shown"),
+@for_each(
+    "status, kind, shown",
     [
         ("completed", None, "✓ Success"),
         ("error", "timeout", "✗ Error (timeout)"),
@@ -168,7 +167,9 @@ def test_a_forged_log_block_is_escaped(where, forged):
     assert where == "name" or "\\[" in text
 
 
-@given(
+@random_examples(
+    50,
+    500,
     st.lists(
         st.text("`~ \n\r*[]aTool", max_size=30) | st.sampled_from([FORGED, "```", "\n`````\n"]),
         max_size=6,
@@ -176,7 +177,6 @@ def test_a_forged_log_block_is_escaped(where, forged):
     st.lists(st.text("`\n\u2028{}x", max_size=30), max_size=2),
 )
 @example(["```\n", FORGED], ["\n````"])
-@settings(max_examples=150, deadline=None)
 def test_the_content_of_a_block_cannot_close_it(output, arguments):
     """In Markdown, a block is closed by a line of at least as many backticks and nothing more."""
     text = flow(record(output="".join(output), arguments="".join(arguments)))
@@ -191,24 +191,12 @@ def test_the_content_of_a_block_cannot_close_it(output, arguments):
 
 # ---- a chain as one message
 
-DIALECTS = {"native": NativeDialect, "prompt": PromptDialect}
-
-
-def a_call(dialect, name, **arguments):
-    if dialect == "native":
-        return Message.assistant("", [ToolCall("call", name, json.dumps(arguments))])
-    return Message.assistant(json.dumps({"tool": name, "arguments": arguments}))
-
-
-def a_reply(dialect, text="done"):
-    return text if dialect == "native" else json.dumps({"tool": None, "reply": text})
-
 
 async def stored_chain(engine, registry, dialect, calls, **options):
     """Run a chain, store it in a session as one message, and return it."""
     await engine.create_session("s")
     question = Message.user("Compare the parts.")
-    model = ScriptedModel([*calls[1:], a_reply(dialect)])
+    model = ScriptedModel([*calls[1:], answer_in(dialect)])
     async with Gateway("openai:m", transport=model, max_retries=0) as gateway:
         options = ToolChainOptions(
             gateway.chat,
@@ -224,7 +212,7 @@ async def stored_chain(engine, registry, dialect, calls, **options):
 
 async def ask_next(engine, registry, dialect, replies, question="And now?", **options):
     """Ask the next question with the loop; return its result and the messages of its first request."""
-    model = ScriptedModel([*replies, a_reply(dialect)])
+    model = ScriptedModel([*replies, answer_in(dialect)])
     async with Gateway("openai:m", transport=model, max_retries=0) as gateway:
         deps = ToolLoopDeps(gateway.chat, engine, OutputController(), registry)
         options = ToolLoopOptions(dialect=DIALECTS[dialect](), **options)
@@ -232,7 +220,7 @@ async def ask_next(engine, registry, dialect, replies, question="And now?", **op
     return result, model.requests[0].messages
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@for_each("dialect", DIALECTS)
 async def test_a_follow_up_question_can_read_every_result_of_the_chain_in_full(dialect):
     values = [
         {"celsius": [22, None, True], "text": "x" * 300},
@@ -254,14 +242,14 @@ async def test_a_follow_up_question_can_read_every_result_of_the_chain_in_full(d
     )
     engine = ContextEngine()
     chain = await stored_chain(
-        engine, registry, dialect, [a_call(dialect, "look", x=x) for x in range(4)]
+        engine, registry, dialect, [call_in(dialect, "look", x=x) for x in range(4)]
     )
     ids = [each.variable for each in chain.tool_call_history]
     assert (ids[3], len(set(ids))) == (None, 4)
     assert [await engine.variables.get("s", id) for id in ids[:3]] == values[:3]
     replies = [
-        *(a_call(dialect, "read_variable", id=id) for id in ids[:3]),
-        *(a_call(dialect, "keep", value=engine.variables.reference(id)) for id in ids[:3]),
+        *(call_in(dialect, "read_variable", id=id) for id in ids[:3]),
+        *(call_in(dialect, "keep", value=engine.variables.reference(id)) for id in ids[:3]),
     ]
     result, first = await ask_next(engine, registry, dialect, replies)
     shown = first[-2].text if dialect == "native" else json.loads(first[-2].text)["reply"]
@@ -275,9 +263,9 @@ async def test_a_follow_up_question_can_read_every_result_of_the_chain_in_full(d
     assert (await engine.history("s")).check_history() == []
 
 
-async def test_arguments_can_be_read_in_full(new_recorder):
-    recorder, engine = new_recorder(), ContextEngine()
-    call = a_call("native", "f", text="x" * 300, more="y" * 5000)
+async def test_arguments_can_be_read_in_full():
+    recorder, engine = Recorder(), ContextEngine()
+    call = call_in("native", "f", text="x" * 300, more="y" * 5000)
     chain = await stored_chain(engine, ToolRegistry(recorder.tool), "native", [call])
     (record,) = chain.tool_call_history
     assert f"- `f` (args=$VAR_REF{{{{{record.arguments_variable}}}}})" in chain.tool_chain_content
@@ -285,25 +273,25 @@ async def test_arguments_can_be_read_in_full(new_recorder):
     assert record.arguments == call.tool_calls[0].arguments
 
 
-async def test_a_result_of_several_long_texts_can_be_read_in_full(new_recorder):
+async def test_a_result_of_several_long_texts_can_be_read_in_full():
     recorder, engine = (
-        new_recorder(returns=(TextPart("a" * 5000), TextPart("b" * 5000))),
+        Recorder(returns=(TextPart("a" * 5000), TextPart("b" * 5000))),
         ContextEngine(),
     )
     chain = await stored_chain(
-        engine, ToolRegistry(recorder.tool), "native", [a_call("native", "f")]
+        engine, ToolRegistry(recorder.tool), "native", [call_in("native", "f")]
     )
     id = chain.tool_call_history[0].variable
     assert f"result=$VAR_REF{{{{{id}}}}}" in chain.tool_chain_content
     assert await engine.variables.get("s", id) == "a" * 5000 + "b" * 5000
 
 
-async def test_without_a_session_variables_live_as_long_as_the_result(new_recorder):
-    registry = ToolRegistry(new_recorder(returns="x" * 5000).tool)
+async def test_without_a_session_variables_live_as_long_as_the_result():
+    registry = ToolRegistry(Recorder(returns="x" * 5000).tool)
     model = ScriptedModel(["done"])
     async with Gateway("openai:m", transport=model, max_retries=0) as gateway:
         result = await execute_tool_chain(
-            registry, a_call("native", "f"), ToolChainOptions(gateway.chat)
+            registry, call_in("native", "f"), ToolChainOptions(gateway.chat)
         )
     read = result.variables.reader.execute
     assert await read({"id": result.tool_call_history[0].variable}) == "x" * 5000
@@ -353,7 +341,7 @@ async def plain_history(dialect):
     """Return the tokens of the follow-up question after ten rounds without variables."""
     engine, registry = ContextEngine(), reading()
     await engine.create_session("s")
-    calls = [a_call(dialect, "read_part", part=part) for part in range(10)]
+    calls = [call_in(dialect, "read_part", part=part) for part in range(10)]
     off = {"variables_over": None, "max_tool_rounds": 11}
     await ask_next(engine, registry, dialect, calls, "Compare the parts.", **off)
     _, messages = await ask_next(engine, registry, dialect, [], **off)
@@ -361,13 +349,13 @@ async def plain_history(dialect):
     return tokens(messages)
 
 
-@pytest.mark.parametrize("entry_point", ["loop", "chain"])
-@pytest.mark.parametrize("dialect", DIALECTS)
+@for_each("entry_point", ["loop", "chain"])
+@for_each("dialect", DIALECTS)
 async def test_ten_long_results_cost_a_tenth_of_their_tokens_in_the_next_question(
     dialect, entry_point
 ):
     engine, registry = ContextEngine(), reading()
-    calls = [a_call(dialect, "read_part", part=part) for part in range(10)]
+    calls = [call_in(dialect, "read_part", part=part) for part in range(10)]
     if entry_point == "loop":
         await engine.create_session("s")
         first, _ = await ask_next(
@@ -377,7 +365,7 @@ async def test_ten_long_results_cost_a_tenth_of_their_tokens_in_the_next_questio
     else:
         chain = await stored_chain(engine, registry, dialect, calls, max_rounds=11)
         ids = [each.variable for each in chain.tool_call_history]
-    wanted = [a_call(dialect, "read_variable", id=id) for id in ids]
+    wanted = [call_in(dialect, "read_variable", id=id) for id in ids]
     result, messages = await ask_next(engine, registry, dialect, wanted, max_tool_rounds=11)
     assert [each.result.output for each in result.history] == [a_text(part) for part in range(10)]
     share = tokens(messages) / await plain_history(dialect)

@@ -1,7 +1,6 @@
 """Tests of the options of a chain, its callbacks and its events."""
 
 import asyncio
-import json
 from dataclasses import replace
 from itertools import pairwise
 
@@ -17,17 +16,8 @@ from stage3_tools import (
     ToolRegistry,
     execute_tool_chain,
 )
-
-
-def asks(*calls, text=""):
-    """Return a reply with these calls, given as pairs of name and arguments, with the ids a, b, c …"""
-    return Message.assistant(
-        text, [ToolCall("abc"[n], name, json.dumps(given)) for n, (name, given) in enumerate(calls)]
-    )
-
-
-async def unused_chat(messages, **settings):
-    raise AssertionError("Nobody was to be asked.")
+from tests.stage3_tools.conversation import DONE, Recorder, call, native_calls, unused_chat
+from tests.tables import for_each
 
 
 @pytest.fixture
@@ -50,33 +40,33 @@ def chain():
 # ---- requests
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["chat", "stream"])
-async def test_model_settings_are_passed_to_the_request(chain, new_recorder, streamed):
+@for_each("streamed", [False, True])
+async def test_model_settings_are_passed_to_the_request(chain, streamed):
     settings = {"temperature": 0.5, "max_tokens": 77, "reasoning": "low", "model": "openai:other"}
-    await chain(asks(("f", {})), new_recorder().tool, streamed=streamed, **settings)
+    await chain(native_calls(("f", {})), Recorder().tool, streamed=streamed, **settings)
     (request,) = chain.requests
     assert (request.temperature, request.max_tokens, request.model) == (0.5, 77, "other")
     assert request.reasoning == "low"
 
 
-async def test_unset_model_settings_are_not_passed(new_recorder):
+async def test_unset_model_settings_are_not_passed():
     asked = []
 
     async def chat(messages, **settings):
         asked.append(settings)
         return ChatResponse(Message.assistant("done"), "stop")
 
-    registry = ToolRegistry(new_recorder().tool)
-    await execute_tool_chain(registry, asks(("f", {})), ToolChainOptions(chat))
+    registry = ToolRegistry(Recorder().tool)
+    await execute_tool_chain(registry, native_calls(("f", {})), ToolChainOptions(chat))
     await execute_tool_chain(
-        registry, asks(("f", {})), ToolChainOptions(chat, temperature=0.0, model="a:b")
+        registry, native_calls(("f", {})), ToolChainOptions(chat, temperature=0.0, model="a:b")
     )
     assert [sorted(each) for each in asked] == [["tools"], ["model", "temperature", "tools"]]
     assert (asked[1]["temperature"], asked[1]["model"]) == (0.0, "a:b")
 
 
-@pytest.mark.parametrize("asynchronous", [False, True], ids=["plain", "async"])
-async def test_before_send_changes_one_request_only(chain, new_recorder, asynchronous):
+@for_each("asynchronous", [False, True])
+async def test_before_send_changes_one_request_only(chain, asynchronous):
     seen = []
 
     def shorter(messages, info):
@@ -86,9 +76,12 @@ async def test_before_send_changes_one_request_only(chain, new_recorder, asynchr
     async def later(messages, info):
         return shorter(messages, info)
 
-    given = {"replies": [asks(("f", {"x": 2})), "done"], "context_messages": [Message.user("Go.")]}
+    given = {
+        "replies": [native_calls(("f", {"x": 2})), "done"],
+        "context_messages": [Message.user("Go.")],
+    }
     before = later if asynchronous else shorter
-    result = await chain(asks(("f", {})), new_recorder().tool, before_send=before, **given)
+    result = await chain(native_calls(("f", {})), Recorder().tool, before_send=before, **given)
     assert [[each.text for each in request.messages] for request in chain.requests] == [
         ["Look.", "", "ok"],
         ["Go.", "", "ok", "", "ok"],
@@ -100,11 +93,11 @@ async def test_before_send_changes_one_request_only(chain, new_recorder, asynchr
 # ---- callbacks and events
 
 
-async def test_callbacks_receive_calls_and_results_in_call_order(chain, new_recorder):
+async def test_callbacks_receive_calls_and_results_in_call_order(chain):
     received = []
     result = await chain(
-        asks(("f", {"x": 1}), ("g", {}), ("f", {"x": 2})),
-        new_recorder().tool,
+        native_calls(("f", {"x": 1}), ("g", {}), ("f", {"x": 2})),
+        Recorder().tool,
         on_tool_call_start=lambda name, arguments, call_id: received.append(
             (name, arguments, call_id)
         ),
@@ -119,21 +112,19 @@ async def test_callbacks_receive_calls_and_results_in_call_order(chain, new_reco
     ]
 
 
-@pytest.mark.parametrize("text", ["[1]", "{", "", "7", '{"x": NaN}', "[" * 9000])
-async def test_arguments_that_are_not_an_object_are_passed_to_callbacks_as_text(
-    chain, new_recorder, text
-):
+@for_each("text", ["[1]", "{", "", "7", '{"x": NaN}', "[" * 9000])
+async def test_arguments_that_are_not_an_object_are_passed_to_callbacks_as_text(chain, text):
     received = []
     first = Message.assistant("", [ToolCall("a", "f", text)])
-    await chain(first, new_recorder().tool, on_tool_call_start=lambda *each: received.append(each))
+    await chain(first, Recorder().tool, on_tool_call_start=lambda *each: received.append(each))
     assert received == [("f", text, "a")]
 
 
-async def test_the_display_text_grows_with_replies_and_tool_states(chain, new_recorder):
+async def test_the_display_text_grows_with_replies_and_tool_states(chain):
     shown = []
-    first = asks(("f", {}), ("none", {}), text="Let me look.")
+    first = native_calls(("f", {}), ("none", {}), text="Let me look.")
     result = await chain(
-        first, new_recorder().tool, replies=["It is 22."], on_llm_response_update=shown.append
+        first, Recorder().tool, replies=["It is 22."], on_llm_response_update=shown.append
     )
     assert shown == [
         "Let me look.",
@@ -146,11 +137,11 @@ async def test_the_display_text_grows_with_replies_and_tool_states(chain, new_re
     assert result.reply == "It is 22."
 
 
-async def test_streamed_text_is_displayed_piece_by_piece(chain, new_recorder):
+async def test_streamed_text_is_displayed_piece_by_piece(chain):
     shown = []
-    replies = [asks(("f", {"x": 2}), text="Once more."), "It is 22 degrees."]
+    replies = [native_calls(("f", {"x": 2}), text="Once more."), "It is 22 degrees."]
     given = {"replies": replies, "streamed": True, "on_llm_response_update": shown.append}
-    result = await chain(asks(("f", {})), new_recorder().tool, **given)
+    result = await chain(native_calls(("f", {})), Recorder().tool, **given)
     assert shown[:2] == ["[f …]", "[f ✓]"]
     assert shown[-1] == "[f ✓]\n\nOnce more.\n\n[f ✓]\n\nIt is 22 degrees."
     last = [each.removeprefix("[f ✓]\n\nOnce more.\n\n[f ✓]\n\n") for each in shown[-4:]]
@@ -160,67 +151,65 @@ async def test_streamed_text_is_displayed_piece_by_piece(chain, new_recorder):
     assert (result.reply, result.usage.output_tokens) == ("It is 22 degrees.", 10)
 
 
-async def test_a_truncated_reply_is_replaced_by_the_next_one_in_the_display(chain, new_recorder):
+async def test_a_truncated_reply_is_replaced_by_the_next_one_in_the_display(chain):
     shown = []
     cut = ChatResponse(Message.assistant("It is so"), "length")
     given = {"replies": [cut, "Fine."], "streamed": True, "on_llm_response_update": shown.append}
-    await chain(asks(("f", {})), new_recorder().tool, **given)
+    await chain(native_calls(("f", {})), Recorder().tool, **given)
     assert shown[2:] == ["[f ✓]\n\nIt is", "[f ✓]\n\nIt is so", "[f ✓]", "[f ✓]\n\nFine."]
 
 
-async def test_text_before_a_pause_stays_in_the_display(new_recorder):
+async def test_text_before_a_pause_stays_in_the_display():
     shown, model = [], ScriptedModel([ChatResponse(Message.assistant("One,"), "pause"), "two."])
     async with Gateway("anthropic:m", transport=model, max_retries=0) as gateway:
         options = ToolChainOptions(
             gateway.chat, stream=gateway.stream, on_llm_response_update=shown.append
         )
         result = await execute_tool_chain(
-            ToolRegistry(new_recorder().tool), asks(("f", {})), options
+            ToolRegistry(Recorder().tool), native_calls(("f", {})), options
         )
     assert (shown[-1], result.reply) == ("[f ✓]\n\nOne,\n\ntwo.", "two.")
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["chat", "stream"])
-async def test_the_raw_text_of_decisions_is_not_displayed(chain, new_recorder, streamed):
+@for_each("streamed", [False, True])
+async def test_the_raw_text_of_decisions_is_not_displayed(chain, streamed):
     shown = []
-    first = Message.assistant('{"tool": "f", "arguments": {}}')
+    first = Message.assistant(call())
     given = {
-        "replies": ['{"tool": null, "reply": "done"}'],
+        "replies": [DONE],
         "streamed": streamed,
         "dialect": PromptDialect(),
     }
-    await chain(first, new_recorder().tool, on_llm_response_update=shown.append, **given)
+    await chain(first, Recorder().tool, on_llm_response_update=shown.append, **given)
     assert shown == ["[f …]", "[f ✓]", "[f ✓]\n\ndone"]
 
 
-async def test_a_chain_emits_the_events_of_a_run_from_its_first_decision_on(chain, new_recorder):
+async def test_a_chain_emits_the_events_of_a_run_from_its_first_decision_on(chain):
     events = []
-    result = await chain(asks(("f", {})), new_recorder().tool, on_event=events.append)
+    result = await chain(native_calls(("f", {})), Recorder().tool, on_event=events.append)
     assert [event.name for event in events] == [
         *["decision", "tool_call", "tool_result", "turn_end"],
         *["turn_start", "decision", "turn_end", "loop_end"],
     ]
     assert (events[-1].status, events[-1].reply) == (result.status, "done")
     events.clear()
-    await chain(asks(("f", {})), new_recorder().tool, replies=[500], on_event=events.append)
+    await chain(native_calls(("f", {})), Recorder().tool, replies=[500], on_event=events.append)
     assert [event.name for event in events][-2:] == ["turn_start", "loop_end"]
     assert (events[-1].status, events[-1].reply) == ("error", None)
 
 
-@pytest.mark.parametrize(
-    "callback", ["on_tool_call_start", "on_tool_call_complete", "on_llm_response_update"]
-)
+@for_each("callback", ["on_tool_call_start", "on_tool_call_complete", "on_llm_response_update"])
 async def test_an_exception_of_a_callback_propagates_and_every_announced_call_has_a_result(
-    chain, new_recorder, callback
+    chain, callback
 ):
-    recorder, events = new_recorder(effect="write"), []
+    recorder, events = Recorder(effect="write"), []
 
     def broken(*received):
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         await chain(
-            asks(("f", {}), ("f", {"x": 2})),
+            native_calls(("f", {}), ("f", {"x": 2})),
             recorder.tool,
             replies=(),
             **{callback: broken, "on_event": events.append},
@@ -230,9 +219,9 @@ async def test_an_exception_of_a_callback_propagates_and_every_announced_call_ha
     assert len(recorder.seen) == (2 if callback == "on_tool_call_complete" else 0)
 
 
-async def test_after_a_listener_raises_the_history_still_has_every_result(new_recorder):
+async def test_after_a_listener_raises_the_history_still_has_every_result():
     """The listener is `on_event`, which also receives the results stored after its exception."""
-    received, registry = [], ToolRegistry(new_recorder().tool)
+    received, registry = [], ToolRegistry(Recorder().tool)
 
     def once(event):
         received.append(event)
@@ -241,7 +230,9 @@ async def test_after_a_listener_raises_the_history_still_has_every_result(new_re
 
     with pytest.raises(ZeroDivisionError):
         await execute_tool_chain(
-            registry, asks(("f", {}), ("f", {"x": 2})), ToolChainOptions(unused_chat, on_event=once)
+            registry,
+            native_calls(("f", {}), ("f", {"x": 2})),
+            ToolChainOptions(unused_chat, on_event=once),
         )
     results = [each.result for each in received if each.name == "tool_result"]
     assert [(each.call_id, each.output) for each in results] == [("a", "ok"), ("b", "ok")]
@@ -250,8 +241,8 @@ async def test_after_a_listener_raises_the_history_still_has_every_result(new_re
 # ---- invalid options and defaults
 
 
-@pytest.mark.parametrize(
-    ("given", "why"),
+@for_each(
+    "given, why",
     [
         ({"check_tool_results": True}, "check_tool_results needs an approver"),
         ({"max_rounds": -1}, "max_tool_rounds is -1; it must be at least 0"),
@@ -297,7 +288,7 @@ async def test_max_parallel_tools_limits_the_parallel_calls(chain):
         at_once.pop()
         return "ok"
 
-    calls = asks(("f", {"x": 1}), ("f", {"x": 2}), ("f", {"x": 3}))
+    calls = native_calls(("f", {"x": 1}), ("f", {"x": 2}), ("f", {"x": 3}))
     await chain(calls, Tool("f", "", None, watch, effect="read"), max_parallel_tools=1)
     await chain(calls, Tool("f", "", None, watch, effect="read"))
     assert (most[:3], max(most[3:])) == ([1, 1, 1], 3)

@@ -13,39 +13,46 @@ import pytest
 
 from stage0_gateway import Message
 from stage1_context import MessageHistory
-from stage3_tools.cli.live import reply_in
-from stage3_tools.cli.main import main
 from tests.programs import Program
+from tests.stage3_tools.cli.command import llm_stages, write_tools
 
 pty = pytest.importorskip("pty", reason="pseudo-terminals need a POSIX system")
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
+COLOR = re.compile(r"\x1b\[3\d")
+QUESTION = "What is the weather in Rome?"
 
 
 class Chat:
     """A chat in a terminal: types lines, and waits for texts that appear."""
 
-    def __init__(self, *options: str, **environment: str) -> None:
+    def __init__(self, *options: object, no_color: str = "") -> None:
         self.terminal, self.other_end = pty.openpty()
         name = os.ttyname(self.other_end)
+        settings = {"TERM": "xterm", "COLUMNS": "200", "NO_COLOR": no_color}
         self.process = Program(
-            ["-m", "stage3_tools", "chat", *options],
+            ["-m", "stage3_tools", "chat", *map(str, options)],
             stdin=name,
             stdout=name,
             stderr=name,
-            environment={**os.environ, "TERM": "xterm", "COLUMNS": "200", **environment},
+            environment={**os.environ, **settings},
         )
         self.seen = self.raw = ""
 
-    def interrupts(self) -> None:
+    def interrupt(self) -> None:
         """Press Ctrl-C: the terminal sends the signal to its programs."""
         os.killpg(self.process.pid, signal.SIGINT)
 
-    def types(self, line: str) -> None:
+    def type_line(self, line: str) -> None:
         os.write(self.terminal, f"{line}\n".encode())
 
-    def waits_for(self, text: str, seconds: float = 20) -> str:
-        """Return what appeared until the text; later waits begin after it."""
+    def ask(self, question: str) -> None:
+        """Type a question at the prompt."""
+        self.wait_for("> ")
+        self.type_line(question)
+
+    def wait_for(self, text: str, seconds: float = 20) -> None:
+        """Wait for a text to appear; later waits begin after it."""
         end = time.monotonic() + seconds
         while text not in self.seen:
             ready, _, _ = select.select([self.terminal], [], [], max(0, end - time.monotonic()))
@@ -53,20 +60,20 @@ class Chat:
             read = os.read(self.terminal, 4096).decode(errors="replace")
             self.raw += read
             self.seen += ESCAPES.sub("", read)
-        found, _, self.seen = self.seen.partition(text)
-        return found + text
+        _, _, self.seen = self.seen.partition(text)
 
-    def interrupts_until(self, text: str) -> None:
+    def interrupt_until(self, text: str) -> None:
         """Press Ctrl-C until a text appears: a signal just before the loop waits is seen late."""
         for _ in range(20):
-            self.interrupts()
+            self.interrupt()
             with contextlib.suppress(AssertionError):
-                self.waits_for(text, seconds=1)
+                self.wait_for(text, seconds=1)
                 return
         raise AssertionError(f"{text!r} did not appear")
 
-    def leaves(self) -> int:
-        return self.process.wait(timeout=20)
+    def quit(self) -> None:
+        self.ask("/quit")
+        assert self.process.wait(timeout=20) == 0
 
 
 @pytest.fixture
@@ -74,8 +81,8 @@ def new_chat():
     """`new_chat(*options)` starts a chat; it is killed after the test."""
     chats = []
 
-    def start(*options: str, **environment: str) -> Chat:
-        chats.append(Chat(*options, **environment))
+    def start(*options: object, no_color: str = "") -> Chat:
+        chats.append(Chat(*options, no_color=no_color))
         return chats[-1]
 
     yield start
@@ -85,62 +92,102 @@ def new_chat():
         os.close(each.other_end)
 
 
-def test_a_question_shows_the_call_the_result_and_the_reply(new_chat, tool_file):
+def test_a_question_shows_the_call_the_result_and_the_reply_in_colors(new_chat, tool_file):
     chat = new_chat("--tools", tool_file)
-    chat.waits_for("> ")
-    chat.types("What is the weather in Rome?")
-    chat.waits_for('→ get_weather {"city": "Rome"}')
-    chat.waits_for('← {"city":"Rome","temp":22}')
-    chat.waits_for("get_weather says for Rome: temp 22.")
-    chat.waits_for("> ")
-    chat.types("/quit")
-    assert chat.leaves() == 0
+    chat.ask(QUESTION)
+    chat.wait_for('→ get_weather {"city": "Rome"}')
+    chat.wait_for('← {"city":"Rome","temp":22}')
+    chat.wait_for("get_weather says for Rome: temp 22.")
+    chat.quit()
+    assert COLOR.search(chat.raw)
 
 
-def test_the_last_session_continues(new_chat, tool_file):
+def test_no_color_is_respected(new_chat, tool_file):
+    chat = new_chat("--tools", tool_file, no_color="1")
+    chat.ask(QUESTION)
+    chat.wait_for("temp 22.")
+    assert not COLOR.search(chat.raw)
+
+
+def test_unknown_commands_list_the_known_ones(new_chat):
+    chat = new_chat()
+    chat.ask("/help")
+    chat.wait_for("/tools  /undo  /new  /quit")
+
+
+# ---- sessions
+
+
+def test_the_last_session_is_listed_printed_and_continued(new_chat, tool_file, capsys):
     first = new_chat("--tools", tool_file)
-    first.waits_for("> ")
-    first.types("What is the weather in Rome?")
-    first.waits_for("temp 22.")
-    first.waits_for("> ")
-    first.types("/quit")
-    assert first.leaves() == 0
+    first.ask(QUESTION)
+    first.wait_for("temp 22.")
+    first.quit()
+    assert llm_stages("sessions") == 0
+    listed = capsys.readouterr().out.splitlines()[1]
+    assert listed.endswith(QUESTION)
+    assert llm_stages("sessions", listed.split()[0]) == 0
+    assert f"user: {QUESTION}" in capsys.readouterr().out
     second = new_chat("-c", "--tools", tool_file)
-    second.waits_for("continues (4 messages)")
-    second.waits_for("> ")
-    second.types("/quit")
-    assert second.leaves() == 0
+    second.wait_for("continues (4 messages)")
+    second.quit()
 
 
-def test_undo_removes_the_last_exchange(new_chat, tool_file):
+def test_an_unknown_session_is_an_error(capsys):
+    assert llm_stages("sessions", "no-such-session") == 1
+    assert "no-such-session" in capsys.readouterr().err
+
+
+def test_undo_removes_one_exchange_each_time(new_chat, tool_file):
     chat = new_chat("--tools", tool_file)
-    chat.waits_for("> ")
-    chat.types("What is the weather in Rome?")
-    chat.waits_for("temp 22.")
-    chat.waits_for("> ")
-    chat.types("/undo")
-    chat.waits_for("Removed: What is the weather in Rome?")
-    chat.types("/undo")
-    chat.waits_for("There is nothing to undo.")
+    for city in ("Rome", "Oslo"):
+        chat.ask(f"What is the weather in {city}?")
+        chat.wait_for("temp 22.")
+    for city in ("Oslo", "Rome"):
+        chat.ask("/undo")
+        chat.wait_for(f"Removed: What is the weather in {city}?")
+    chat.type_line("/undo")
+    chat.wait_for("There is nothing to undo.")
+
+
+# ---- approval
 
 
 def test_an_approver_rejects_a_write_with_a_reason(new_chat, tool_file):
     chat = new_chat("--tools", tool_file, "--approve")
-    chat.waits_for("> ")
-    chat.types("Delete the file a.txt")
-    chat.waits_for("Run it?")
-    chat.types("n")
-    chat.waits_for("Reason for the model:")
-    chat.types("Keep it")
-    chat.waits_for("Keep it")
-    chat.waits_for("> ")
+    chat.ask("Delete the file a.txt")
+    chat.wait_for("Run it?")
+    chat.type_line("n")
+    chat.wait_for("Reason for the model:")
+    chat.type_line("Keep it")
+    chat.wait_for("Keep it")
+    chat.wait_for("> ")
+
+
+def test_a_call_is_edited_and_a_tool_is_always_approved(new_chat, tool_file):
+    chat = new_chat("--tools", tool_file, "--approve")
+    chat.ask("Delete the file a.txt")
+    chat.wait_for("Run it?")
+    chat.type_line("e")
+    chat.wait_for("Arguments as JSON:")
+    chat.type_line('{"path": "b.txt"}')
+    chat.wait_for("deleted b.txt")
+    chat.ask("Delete the file c.txt")
+    chat.wait_for("Run it?")
+    chat.type_line("a")
+    chat.wait_for("deleted c.txt.")
+    chat.ask("Delete the file d.txt")
+    chat.wait_for("deleted d.txt.")  # without a question
+
+
+# ---- Ctrl-C
 
 
 def test_ctrl_c_at_the_prompt_ends_the_chat(new_chat):
     chat = new_chat()
-    chat.waits_for("> ")
+    chat.wait_for("> ")
     for _ in range(20):  # a signal that arrives before the prompt waits is lost
-        chat.interrupts()
+        chat.interrupt()
         with contextlib.suppress(subprocess.TimeoutExpired):
             assert chat.process.wait(timeout=1) == 0
             return
@@ -156,8 +203,7 @@ from stage3_tools import tool
 async def wait_long(seconds: int) -> str:
     """Wait a long time."""
     print("waiting", flush=True)
-    await asyncio.sleep(600)
-    return "done"
+    await asyncio.Event().wait()
 
 
 @tool(effect="read")
@@ -168,22 +214,16 @@ def get_weather(city: str) -> str:
 
 
 def test_ctrl_c_stops_a_reply_and_the_session_continues(new_chat, tmp_path, capsys):
-    path = tmp_path / "slow_tools.py"
-    path.write_text(SLOW, encoding="utf-8")
-    chat = new_chat("--tools", str(path))
-    chat.waits_for("> ")
-    chat.types("Wait long, 5 seconds")
-    chat.waits_for("waiting")
-    chat.interrupts_until("Stopped.")
-    chat.waits_for("> ")
-    chat.types("What is the weather in Rome?")
-    chat.waits_for("22 degrees in Rome.")
-    chat.waits_for("> ")
-    chat.types("/quit")
-    assert chat.leaves() == 0
-    assert main(["sessions"]) == 0
+    chat = new_chat("--tools", write_tools(tmp_path, SLOW))
+    chat.ask("Wait long, 5 seconds")
+    chat.wait_for("waiting")
+    chat.interrupt_until("Stopped.")
+    chat.ask(QUESTION)
+    chat.wait_for("22 degrees in Rome.")
+    chat.quit()
+    assert llm_stages("sessions") == 0
     session = capsys.readouterr().out.splitlines()[1].split()[0]
-    assert main(["sessions", session, "--json"]) == 0
+    assert llm_stages("sessions", session, "--json") == 0
     messages = json.loads(capsys.readouterr().out)
     roles = [message["role"] for message in messages]
     assert roles == ["user", "assistant", "tool", "user", "assistant", "tool", "assistant"]
@@ -192,94 +232,8 @@ def test_ctrl_c_stops_a_reply_and_the_session_continues(new_chat, tmp_path, caps
 
 def test_ctrl_c_at_a_question_for_approval_stops_the_reply(new_chat, tool_file):
     chat = new_chat("--tools", tool_file, "--approve")
-    chat.waits_for("> ")
-    chat.types("Delete the file a.txt")
-    chat.waits_for("Run it?")
-    chat.interrupts_until("Stopped.")
-    chat.waits_for("> ")
-    chat.types("What is the weather in Rome?")
-    chat.waits_for("says for Rome: temp 22.")
-
-
-def test_undo_twice_removes_two_exchanges(new_chat, tool_file):
-    chat = new_chat("--tools", tool_file)
-    for city in ("Rome", "Oslo"):
-        chat.waits_for("> ")
-        chat.types(f"What is the weather in {city}?")
-        chat.waits_for("temp 22.")
-    for city in ("Oslo", "Rome"):
-        chat.waits_for("> ")
-        chat.types("/undo")
-        chat.waits_for(f"Removed: What is the weather in {city}?")
-    chat.types("/undo")
-    chat.waits_for("There is nothing to undo.")
-
-
-def test_a_call_is_edited_and_a_tool_is_always_approved(new_chat, tool_file):
-    chat = new_chat("--tools", tool_file, "--approve")
-    chat.waits_for("> ")
-    chat.types("Delete the file a.txt")
-    chat.waits_for("Run it?")
-    chat.types("e")
-    chat.waits_for("Arguments as JSON:")
-    chat.types('{"path": "b.txt"}')
-    chat.waits_for("deleted b.txt")
-    chat.waits_for("> ")
-    chat.types("Delete the file c.txt")
-    chat.waits_for("Run it?")
-    chat.types("a")
-    chat.waits_for("deleted c.txt.")
-    chat.waits_for("> ")
-    chat.types("Delete the file d.txt")
-    chat.waits_for("deleted d.txt.")
-    assert "Run it?" not in chat.seen
-
-
-@pytest.mark.parametrize(("value", "is_colored"), [("", True), ("1", False)])
-def test_no_color_is_respected(new_chat, tool_file, value, is_colored):
-    chat = new_chat("--tools", tool_file, NO_COLOR=value)
-    chat.waits_for("> ")
-    chat.types("What is the weather in Rome?")
-    chat.waits_for("temp 22.")
-    assert bool(re.search(r"\x1b\[3\d", chat.raw)) == is_colored
-
-
-def test_unknown_commands_list_the_known_ones(new_chat):
-    chat = new_chat()
-    chat.waits_for("> ")
-    chat.types("/help")
-    chat.waits_for("/tools  /undo  /new  /quit")
-
-
-def test_sessions_lists_and_prints_conversations(new_chat, tool_file, capsys):
-    chat = new_chat("--tools", tool_file)
-    chat.waits_for("> ")
-    chat.types("What is the weather in Rome?")
-    chat.waits_for("temp 22.")
-    chat.waits_for("> ")
-    chat.types("/quit")
-    assert chat.leaves() == 0
-    assert main(["sessions"]) == 0
-    listed = capsys.readouterr().out.splitlines()[1]
-    assert listed.endswith("What is the weather in Rome?")
-    assert main(["sessions", listed.split()[0]]) == 0
-    assert "user: What is the weather in Rome?" in capsys.readouterr().out
-
-
-def test_an_unknown_session_is_an_error(capsys):
-    assert main(["sessions", "no-such-session"]) == 1
-    assert "no-such-session" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("text", "reply"),
-    [
-        ('{"tool": null, "reply": "It is su', "It is su"),
-        ('{"tool": null, "reply": "a \\"b', 'a "b'),
-        ('{"tool": "get_weather", "arguments": {"reply": "x"', ""),
-        ('{"tool": "get', ""),
-        ("", ""),
-    ],
-)
-def test_the_reply_is_read_from_incomplete_json(text, reply):
-    assert reply_in(text) == reply
+    chat.ask("Delete the file a.txt")
+    chat.wait_for("Run it?")
+    chat.interrupt_until("Stopped.")
+    chat.ask(QUESTION)
+    chat.wait_for("says for Rome: temp 22.")

@@ -1,10 +1,9 @@
 import json
 
-import pytest
-
 from stage3_tools import Tool, ToolRegistry, tool
-from stage3_tools.cli.main import main
 from stage3_tools.cli.tools import problems_of
+from tests.stage3_tools.cli.command import llm_stages, write_tools
+from tests.tables import for_each
 
 CITY = {
     "type": "object",
@@ -21,7 +20,7 @@ def made(name: str = "get_weather", text: str = "Get the weather.", schema: obje
 
 
 def test_tools_prints_the_schema_and_the_tokens(tool_file, capsys):
-    assert main(["tools", tool_file]) == 0
+    assert llm_stages("tools", tool_file) == 0
     printed = capsys.readouterr().out
     assert "Get the weather in a city." in printed
     assert '"additionalProperties": false' in printed
@@ -29,7 +28,7 @@ def test_tools_prints_the_schema_and_the_tokens(tool_file, capsys):
 
 
 def test_tools_prints_json_for_scripts(tool_file, capsys):
-    assert main(["tools", tool_file, "--json"]) == 0
+    assert llm_stages("tools", tool_file, "--json") == 0
     first, second = json.loads(capsys.readouterr().out)
     assert (first["name"], second["name"]) == ("get_weather", "delete_file")
     assert first["tokens"] > 10
@@ -39,29 +38,28 @@ def test_tools_prints_whether_the_effect_is_declared(tool_file, tmp_path, capsys
     undeclared = tmp_path / "undeclared.py"
     undeclared.write_text("def f() -> int:\n    return 1\n", encoding="utf-8")
     for path in (tool_file, str(undeclared)):
-        assert main(["tools", path]) == 0
+        assert llm_stages("tools", path) == 0
     printed = capsys.readouterr().out
     effects = [line.split(",")[0] for line in printed.splitlines() if "effect" in line]
     assert effects == ["  effect read", "  effect write", "  effect write (not declared)"]
 
 
 def test_check_accepts_good_tools(tool_file, capsys):
-    assert main(["check", tool_file]) == 0
+    assert llm_stages("check", tool_file) == 0
     assert capsys.readouterr().out == "2 tools, no problems.\n"
 
 
 def test_check_fails_with_a_table_of_problems(tmp_path, capsys):
-    path = tmp_path / "poor.py"
-    path.write_text("def f(x: int) -> int:\n    return x\n", encoding="utf-8")
-    assert main(["check", str(path)]) == 1
+    path = write_tools(tmp_path, "def f(x: int) -> int:\n    return x\n")
+    assert llm_stages("check", path) == 1
     printed = capsys.readouterr().out
     assert "The description is missing" in printed
     assert "The parameter /x has no description." in printed
     assert "The effect is not declared" in printed
 
 
-@pytest.mark.parametrize(
-    ("tool", "expected"),
+@for_each(
+    "tool, expected",
     [
         (made(text=" "), "The description is missing"),
         (made(name="get weather"), "The name is sent in another form"),
@@ -116,9 +114,8 @@ def test_check_finds_a_plural_as_a_confusing_name():
 
 
 def test_check_prints_json_for_scripts(tmp_path, capsys):
-    path = tmp_path / "poor_json.py"
-    path.write_text("def f(x: int) -> int:\n    return x\n", encoding="utf-8")
-    assert main(["check", str(path), "--json"]) == 1
+    path = write_tools(tmp_path, "def f(x: int) -> int:\n    return x\n")
+    assert llm_stages("check", path, "--json") == 1
     rows = json.loads(capsys.readouterr().out)
     assert {row["tool"] for row in rows} == {"f"}
 

@@ -33,13 +33,14 @@ from stage3_tools import (
     ToolRegistry,
     run_tool_loop,
 )
+from tests.stage3_tools.conversation import Conversation, Recorder
 from tests.tables import for_each
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 NO_PARAMETERS = {"type": "object", "properties": {}}
 IMAGE = ImagePart("aGk=", "image/png")
 WIRES = ["openai", "anthropic", "gemini", "openai-responses"]
-on_every_wire = pytest.mark.parametrize("wire", WIRES)
+on_every_wire = for_each("wire", WIRES)
 
 
 def tool(name, description="", parameters=None, execute=lambda arguments: "ok"):
@@ -54,33 +55,19 @@ def a_call(id="c1", name="f", arguments="{}", **rest):
     return ToolCall(id, name, arguments, **rest)
 
 
-class Conversation:
+class ProviderConversation(Conversation):
     """One session with a provider, in the native dialect by default."""
 
     def __init__(self, wire, replies, tools, *, streamed=False, store=None):
-        self.model = ScriptedModel(replies)
+        super().__init__(replies, tools, store=store)
         self.gateway = Gateway(f"{wire}:m", transport=self.model, max_retries=0)
-        self.engine = ContextEngine(store=store)
-        self.registry = ToolRegistry(*tools)
         stream = self.gateway.stream if streamed else None
         self.deps = ToolLoopDeps(
             self.gateway.chat, self.engine, OutputController(), self.registry, stream=stream
         )
-        self.events = []
-        self._started = False
 
     async def ask(self, question="Go.", **options):
-        if not self._started:
-            await self.engine.create_session("s")
-            self._started = True
-        given = {"dialect": NativeDialect(), "on_event": self.events.append, **options}
-        return await run_tool_loop(self.deps, "s", question, ToolLoopOptions(**given))
-
-    async def history(self):
-        return list(await self.engine.history("s"))
-
-    async def problems(self):
-        return (await self.engine.history("s")).check_history()
+        return await super().ask(question, **{"dialect": NativeDialect(), **options})
 
     @property
     def offered(self):
@@ -100,7 +87,7 @@ async def new_conversation():
     made = []
 
     def make(wire, replies, *tools, **rest):
-        made.append(Conversation(wire, replies, tools, **rest))
+        made.append(ProviderConversation(wire, replies, tools, **rest))
         return made[-1]
 
     yield make
@@ -160,7 +147,7 @@ def test_a_response_is_read_as_its_calls_or_else_as_the_final_reply():
     assert dialect.read(ChatResponse(reply, "stop"), ToolRegistry()) == FinalReply(reply)
 
 
-@pytest.mark.parametrize("reason", ["stop", "unknown", "tool_calls", "pause"])
+@for_each("reason", ["stop", "unknown", "tool_calls", "pause"])
 def test_calls_are_read_for_any_finish_reason(reason):
     assert NativeDialect().read(ChatResponse(asks(a_call()), reason), ToolRegistry()) == ToolCalls(
         asks(a_call())
@@ -174,7 +161,7 @@ def test_text_that_looks_like_a_decision_is_a_reply():
     ) == FinalReply(Message.assistant(text))
 
 
-@pytest.mark.parametrize("usage", [Usage(output_tokens=64), Usage(), None])
+@for_each("usage", [Usage(output_tokens=64), Usage(), None])
 def test_a_truncated_reply_is_invalid_and_gets_the_feedback_of_the_prompt_dialect(
     usage,
 ):
@@ -254,10 +241,8 @@ async def test_tools_are_sent_in_the_format_of_the_provider(new_conversation, wi
 
 
 @on_every_wire
-async def test_a_tool_name_that_providers_reject_is_encoded_and_decoded(
-    new_conversation, wire, new_recorder
-):
-    recorder = new_recorder("math.add")
+async def test_a_tool_name_that_providers_reject_is_encoded_and_decoded(new_conversation, wire):
+    recorder = Recorder("math.add")
     sent = "math_add_ecef409b"
     conversation = new_conversation(
         wire, [asks(a_call(name=sent, arguments='{"a": 1}')), "done"], recorder.tool
@@ -298,13 +283,11 @@ async def test_tools_may_be_added_and_removed_between_two_turns(new_conversation
 
 
 @on_every_wire
-async def test_before_send_may_change_each_request(new_conversation, wire, new_recorder):
+async def test_before_send_may_change_each_request(new_conversation, wire):
     def shorter(messages):
         return [message for message in messages if message.text != "secret"]
 
-    conversation = new_conversation(
-        wire, [asks(a_call()), "done"], new_recorder(returns="secret").tool
-    )
+    conversation = new_conversation(wire, [asks(a_call()), "done"], Recorder(returns="secret").tool)
     await conversation.ask(
         before_send=lambda messages, info: [Message.system("Be brief."), *messages]
     )
@@ -320,13 +303,13 @@ async def test_before_send_may_change_each_request(new_conversation, wire, new_r
     ]
 
 
-@pytest.mark.parametrize("dialect", [NativeDialect(), PromptDialect()], ids=["native", "prompt"])
+@for_each("dialect", [NativeDialect(), PromptDialect()])
 async def test_before_send_receives_the_turn_the_tools_and_whether_the_request_is_the_last(
-    new_conversation, dialect, new_recorder
+    new_conversation, dialect
 ):
     infos, call = [], '{"tool": "f"}' if isinstance(dialect, PromptDialect) else asks(a_call())
     answer = '{"tool": null, "reply": "done"}' if isinstance(dialect, PromptDialect) else "done"
-    conversation = new_conversation("openai", [call, answer], new_recorder().tool)
+    conversation = new_conversation("openai", [call, answer], Recorder().tool)
 
     def before_send(messages, info):
         infos.append((info.turn, info.tools[0].name, info.last))
@@ -338,9 +321,7 @@ async def test_before_send_receives_the_turn_the_tools_and_whether_the_request_i
 
 
 @on_every_wire
-async def test_the_last_request_still_lists_the_tools_for_servers_that_require_it(
-    wire, new_recorder
-):
+async def test_the_last_request_still_lists_the_tools_for_servers_that_require_it(wire):
     rejected = []
 
     def strict(request):
@@ -355,9 +336,7 @@ async def test_the_last_request_still_lists_the_tools_for_servers_that_require_i
     model = ScriptedModel([asks(a_call()), "so far"])
     async with Gateway(f"{wire}:m", api_key="k", transport=Strict()) as gateway:
         engine = ContextEngine()
-        deps = ToolLoopDeps(
-            gateway.chat, engine, OutputController(), ToolRegistry(new_recorder().tool)
-        )
+        deps = ToolLoopDeps(gateway.chat, engine, OutputController(), ToolRegistry(Recorder().tool))
         options = ToolLoopOptions(dialect=NativeDialect(), max_tool_rounds=1)
         result = await run_tool_loop(deps, await engine.create_session(), "Go.", options)
     assert (result.reply, rejected) == ("so far", [])
@@ -526,10 +505,8 @@ async def test_an_image_in_a_result_is_sent_to_the_model(new_conversation, wire)
 
 @on_every_wire
 @for_each("ids", [("", ""), ("x", "x"), ("x", "")])
-async def test_repeated_or_missing_call_ids_are_made_unique(
-    new_conversation, wire, ids, new_recorder
-):
-    recorder = new_recorder()
+async def test_repeated_or_missing_call_ids_are_made_unique(new_conversation, wire, ids):
+    recorder = Recorder()
     turns = [
         asks(*(a_call(id, "f", f'{{"n": {turn}{at}}}') for at, id in enumerate(ids)))
         for turn in (1, 2)
@@ -563,9 +540,9 @@ def written(text, wires=WIRES):
     ],
 )
 async def test_arguments_that_are_not_a_json_object_get_an_error_result(
-    new_conversation, wire, arguments, new_recorder
+    new_conversation, wire, arguments
 ):
-    recorder = new_recorder(parameters=CITY)
+    recorder = Recorder(parameters=CITY)
     bad, good = a_call(arguments=arguments), a_call("c2", arguments='{"city": "Oslo"}')
     conversation = new_conversation(wire, [asks(bad), asks(good), "done"], recorder.tool)
     result = await conversation.ask()
@@ -581,10 +558,8 @@ async def test_arguments_that_are_not_a_json_object_get_an_error_result(
 
 
 @on_every_wire
-async def test_an_unknown_tool_gets_an_error_that_lists_the_available_tools(
-    new_conversation, wire, new_recorder
-):
-    recorder = new_recorder("math.add")
+async def test_an_unknown_tool_gets_an_error_that_lists_the_available_tools(new_conversation, wire):
+    recorder = Recorder("math.add")
     conversation = new_conversation(
         wire, [asks(a_call(name="math.ad")), asks(a_call("c2", "math.add")), "done"], recorder.tool
     )
@@ -598,11 +573,9 @@ async def test_an_unknown_tool_gets_an_error_that_lists_the_available_tools(
 
 
 @on_every_wire
-async def test_a_long_result_becomes_a_variable_with_a_tool_to_read_it(
-    new_conversation, wire, new_recorder
-):
+async def test_a_long_result_becomes_a_variable_with_a_tool_to_read_it(new_conversation, wire):
     conversation = new_conversation(
-        wire, [asks(a_call()), asks(a_call("c2")), "done"], new_recorder(returns="x" * 5_000).tool
+        wire, [asks(a_call()), asks(a_call("c2")), "done"], Recorder(returns="x" * 5_000).tool
     )
     await conversation.ask()
     assert conversation.offered == [["f"], *[["f", "read_variable"]] * 2]
@@ -617,13 +590,13 @@ async def test_a_long_result_becomes_a_variable_with_a_tool_to_read_it(
 SIGNED = {"anthropic": {"signature": "Er0C+/==\n晴"}}
 
 
-async def test_signed_thinking_of_anthropic_is_sent_back_unchanged(new_conversation, new_recorder):
+async def test_signed_thinking_of_anthropic_is_sent_back_unchanged(new_conversation):
     thought = ThinkingPart("Let me\n look …", SIGNED)
     hidden = ProviderPart("anthropic", {"type": "redacted_thinking", "data": "EmwK"})
     reply = Message.assistant(
         (thought, hidden, TextPart("I look.")), [a_call("toolu_1"), a_call("toolu_2")]
     )
-    conversation = new_conversation("anthropic", [reply, "done", "bye"], new_recorder().tool)
+    conversation = new_conversation("anthropic", [reply, "done", "bye"], Recorder().tool)
     await conversation.ask()
     await conversation.ask("And now?")
     blocks = [
@@ -639,15 +612,13 @@ async def test_signed_thinking_of_anthropic_is_sent_back_unchanged(new_conversat
     ]
 
 
-async def test_thought_signatures_of_gemini_are_sent_back_with_their_parts(
-    new_conversation, new_recorder
-):
+async def test_thought_signatures_of_gemini_are_sent_back_with_their_parts(new_conversation):
     signed = a_call("call_0", provider_data={"gemini": {"thoughtSignature": "CsY=="}})
     text = TextPart("I look.", provider_data={"gemini": {"thoughtSignature": "AbC="}})
     conversation = new_conversation(
         "gemini",
         [Message.assistant((text,), [signed, a_call("call_1")]), "done"],
-        new_recorder().tool,
+        Recorder().tool,
     )
     await conversation.ask()
     assert conversation.sent_messages()[1] == {
@@ -661,18 +632,17 @@ async def test_thought_signatures_of_gemini_are_sent_back_with_their_parts(
 
 
 async def test_signatures_survive_a_restart_and_a_question_in_the_other_dialect(
-    new_conversation, new_recorder, tmp_path
+    new_conversation, tmp_path
 ):
     reply = Message.assistant((ThinkingPart("hm", SIGNED),), [a_call("toolu_1")])
     file = SqliteStore(tmp_path / "sessions.db")
-    first = new_conversation("anthropic", [reply, "done"], new_recorder().tool, store=file)
+    first = new_conversation("anthropic", [reply, "done"], Recorder().tool, store=file)
     await first.ask()
     await file.aclose()
     file = SqliteStore(tmp_path / "sessions.db")
     second = new_conversation(
-        "anthropic", ['{"tool": null, "reply": "by text"}', "bye"], new_recorder().tool, store=file
+        "anthropic", ['{"tool": null, "reply": "by text"}', "bye"], Recorder().tool, store=file
     )
-    second._started = True
     await second.ask(dialect=PromptDialect())
     await second.ask()
     await file.aclose()
@@ -692,11 +662,11 @@ def given_feedback(text):
 
 
 @on_every_wire
-@pytest.mark.parametrize("text", ["I look.", ""])
+@for_each("text", ["I look.", ""])
 async def test_calls_in_a_truncated_reply_do_not_run_and_the_model_gets_feedback(
-    new_conversation, wire, text, new_recorder
+    new_conversation, wire, text
 ):
-    recorder = new_recorder()
+    recorder = Recorder()
     cut = ChatResponse(asks(a_call(arguments='{"n": 1}'), text=text), "length", usage=Usage(3, 64))
     conversation = new_conversation(
         wire, [cut, asks(a_call(arguments='{"n": 2}')), "done"], recorder.tool
@@ -719,18 +689,16 @@ async def test_calls_in_a_truncated_reply_do_not_run_and_the_model_gets_feedback
 
 
 @on_every_wire
-async def test_repeated_truncated_replies_end_the_run(new_conversation, wire, new_recorder):
+async def test_repeated_truncated_replies_end_the_run(new_conversation, wire):
     cut = ChatResponse(Message.assistant("It is"), "length")
-    conversation = new_conversation(wire, [cut] * 3, new_recorder().tool)
+    conversation = new_conversation(wire, [cut] * 3, Recorder().tool)
     result = await conversation.ask()
     assert (result.status, result.reply, result.last_raw_content) == ("parse_failed", None, "It is")
 
 
 @on_every_wire
-async def test_a_refusal_ends_the_run_without_running_its_calls(
-    new_conversation, wire, new_recorder
-):
-    recorder = new_recorder()
+async def test_a_refusal_ends_the_run_without_running_its_calls(new_conversation, wire):
+    recorder = Recorder()
     refused = ChatResponse(asks(a_call(), text="I will not."), "refusal")
     conversation = new_conversation(wire, [refused, "Hello."], recorder.tool)
     result = await conversation.ask()
@@ -747,20 +715,16 @@ FOUND = {
 }
 
 
-@pytest.mark.parametrize(
-    ("parts", "blocks"),
-    [
+@for_each("parts, blocks", [
         ((TextPart("I search."), ProviderPart("anthropic", SEARCH)), [{"type": "text", "text": "I search."}]),
         ((ProviderPart("anthropic", SEARCH),), []),
         ((ThinkingPart("hm", SIGNED), ProviderPart("anthropic", SEARCH)), [
             {"type": "thinking", "thinking": "hm", "signature": "Er0C+/==\n晴"}
         ]),
-    ],
-    ids=["with text", "without text", "with thoughts"],
-)  # fmt: skip
-async def test_a_paused_reply_is_sent_back_unchanged(new_conversation, new_recorder, parts, blocks):
+    ])  # fmt: skip
+async def test_a_paused_reply_is_sent_back_unchanged(new_conversation, parts, blocks):
     paused = ChatResponse(Message.assistant((*parts, ProviderPart("anthropic", FOUND))), "pause")
-    conversation = new_conversation("anthropic", [paused, "done"], new_recorder().tool)
+    conversation = new_conversation("anthropic", [paused, "done"], Recorder().tool)
     result = await conversation.ask()
     assert (result.status, result.reply) == ("completed", "done")
     assert conversation.sent_messages()[1:] == [
@@ -768,22 +732,20 @@ async def test_a_paused_reply_is_sent_back_unchanged(new_conversation, new_recor
     ]
 
 
-@pytest.mark.parametrize(
-    ("pauses", "status", "reply"), [(5, "completed", "done"), (6, "limit", None)]
-)
+@for_each("pauses, status, reply", [(5, "completed", "done"), (6, "limit", None)])
 async def test_a_paused_reply_is_continued_at_most_five_times(
-    new_conversation, new_recorder, pauses, status, reply
+    new_conversation, pauses, status, reply
 ):
     paused = ChatResponse(Message.assistant((ProviderPart("anthropic", SEARCH),)), "pause")
     conversation = new_conversation(
-        "anthropic", [*[paused] * pauses, *(["done"] if reply else [])], new_recorder().tool
+        "anthropic", [*[paused] * pauses, *(["done"] if reply else [])], Recorder().tool
     )
     result = await conversation.ask()
     assert (result.status, result.reply, len(conversation.model.requests)) == (status, reply, 6)
 
 
-async def test_calls_in_a_paused_reply_run(new_conversation, new_recorder):
-    recorder = new_recorder()
+async def test_calls_in_a_paused_reply_run(new_conversation):
+    recorder = Recorder()
     paused = ChatResponse(
         Message.assistant((ProviderPart("anthropic", SEARCH),), [a_call("toolu_1")]), "pause"
     )
@@ -793,13 +755,11 @@ async def test_calls_in_a_paused_reply_run(new_conversation, new_recorder):
 
 
 @on_every_wire
-@pytest.mark.parametrize("rounds", [0, 1])
+@for_each("rounds", [0, 1])
 async def test_an_empty_reply_is_requested_once_more_and_without_calls_after_results(
-    new_conversation, wire, rounds, new_recorder
+    new_conversation, wire, rounds
 ):
-    conversation = new_conversation(
-        wire, [*[asks(a_call())] * rounds, "", "done"], new_recorder().tool
-    )
+    conversation = new_conversation(wire, [*[asks(a_call())] * rounds, "", "done"], Recorder().tool)
     result = await conversation.ask()
     assert (result.status, result.reply, result.tool_rounds) == ("completed", "done", rounds)
     assert conversation.offered == [["f"]] * (rounds + 2)
@@ -811,10 +771,8 @@ async def test_an_empty_reply_is_requested_once_more_and_without_calls_after_res
 
 
 @on_every_wire
-async def test_two_empty_replies_in_a_row_end_the_run_with_an_empty_reply(
-    new_conversation, wire, new_recorder
-):
-    conversation = new_conversation(wire, ["", " \n"], new_recorder().tool)
+async def test_two_empty_replies_in_a_row_end_the_run_with_an_empty_reply(new_conversation, wire):
+    conversation = new_conversation(wire, ["", " \n"], Recorder().tool)
     result = await conversation.ask()
     assert (result.status, result.reply, result.status_reason) == (
         "completed",
@@ -823,9 +781,9 @@ async def test_two_empty_replies_in_a_row_end_the_run_with_an_empty_reply(
     )
 
 
-async def test_a_reply_of_thoughts_only_counts_as_empty(new_conversation, new_recorder):
+async def test_a_reply_of_thoughts_only_counts_as_empty(new_conversation):
     conversation = new_conversation(
-        "anthropic", [Message.assistant((ThinkingPart("hm", SIGNED),)), "done"], new_recorder().tool
+        "anthropic", [Message.assistant((ThinkingPart("hm", SIGNED),)), "done"], Recorder().tool
     )
     assert (await conversation.ask()).reply == "done"
     assert [message.text for message in await conversation.history()][-1] == "done"
@@ -836,10 +794,8 @@ async def test_a_reply_of_thoughts_only_counts_as_empty(new_conversation, new_re
 
 @on_every_wire
 @for_each("rounds", [0, 1, 3])
-async def test_the_last_request_lists_the_tools_and_forbids_calls(
-    new_conversation, wire, rounds, new_recorder
-):
-    recorder = new_recorder()
+async def test_the_last_request_lists_the_tools_and_forbids_calls(new_conversation, wire, rounds):
+    recorder = Recorder()
     calls = [asks(a_call(f"c{n}", "f", f'{{"n": {n}}}')) for n in range(rounds)]
     conversation = new_conversation(wire, [*calls, "so far"], recorder.tool)
     result = await conversation.ask(max_tool_rounds=rounds)
@@ -857,9 +813,9 @@ async def test_the_last_request_lists_the_tools_and_forbids_calls(
 
 
 @on_every_wire
-@pytest.mark.parametrize("text", ["It is sunny.", ""])
-async def test_a_call_in_the_last_reply_is_dropped(new_conversation, wire, text, new_recorder):
-    recorder = new_recorder()
+@for_each("text", ["It is sunny.", ""])
+async def test_a_call_in_the_last_reply_is_dropped(new_conversation, wire, text):
+    recorder = Recorder()
     stray = asks(a_call("c2", "f", '{"n": 2}'), text=text)
     conversation = new_conversation(
         wire, [asks(a_call()), stray, *([] if text else ["well"])], recorder.tool
@@ -874,10 +830,8 @@ async def test_a_call_in_the_last_reply_is_dropped(new_conversation, wire, text,
 
 
 @on_every_wire
-async def test_a_session_can_switch_from_text_to_native_calls_and_back(
-    new_conversation, wire, new_recorder
-):
-    recorder = new_recorder("math.add", returns="[Tool result for f]")
+async def test_a_session_can_switch_from_text_to_native_calls_and_back(new_conversation, wire):
+    recorder = Recorder("math.add", returns="[Tool result for f]")
     sent = "math_add_ecef409b"
     by_text, call = (
         '{"tool": "math.add", "arguments": {"n": 1}}',
@@ -947,7 +901,7 @@ def without_times(result):
 
 @on_every_wire
 async def test_a_streamed_run_gives_the_same_result_and_its_text_piece_by_piece(
-    new_conversation, wire, new_recorder
+    new_conversation, wire
 ):
     received = []
 
@@ -963,8 +917,8 @@ async def test_a_streamed_run_gives_the_same_result_and_its_text_piece_by_piece(
         Message.assistant((*thought, TextPart("I am looking.")), calls),
         "It is sunny in 上海.",
     ]
-    whole = new_conversation(wire, replies, new_recorder(parameters=CITY).tool)
-    streamed = new_conversation(wire, replies, new_recorder(parameters=CITY).tool, streamed=True)
+    whole = new_conversation(wire, replies, Recorder(parameters=CITY).tool)
+    streamed = new_conversation(wire, replies, Recorder(parameters=CITY).tool, streamed=True)
     expected = await whole.ask()
 
     def both(event):
@@ -998,9 +952,9 @@ class Breaking(httpx.AsyncBaseTransport):
 
 @on_every_wire
 async def test_an_interrupted_stream_runs_nothing_and_leaves_a_valid_history(
-    new_conversation, wire, new_recorder
+    new_conversation, wire
 ):
-    recorder = new_recorder()
+    recorder = Recorder()
     replies = [asks(a_call(arguments=f'{{"city": "{"x" * 50}"}}'), text="I look."), "done"]
     conversation = new_conversation(wire, replies, recorder.tool, streamed=True)
     gateway = Gateway(f"{wire}:m", transport=Breaking(conversation.model), max_retries=0)

@@ -1,7 +1,6 @@
 from stage0_gateway import Message, ToolCall, ToolSpec
 from stage3_tools import FinalReply, RequestParts, ToolCalls
-
-DONE = '{"tool": null, "reply": "done"}'
+from tests.stage3_tools.conversation import DONE, Recorder
 
 
 class Native:
@@ -24,10 +23,8 @@ def test_request_parts_have_no_tools_by_default():
     assert RequestParts((Message.user("hi"),)).tools == ()
 
 
-async def test_the_loop_accepts_any_dialect_that_implements_the_protocol(
-    new_conversation, new_recorder
-):
-    recorder = new_recorder()
+async def test_the_loop_accepts_any_dialect_that_implements_the_protocol(new_conversation):
+    recorder = Recorder()
     asks = Message.assistant("", [ToolCall("c1", "f", '{"x": 1}')])
     conversation = new_conversation([asks, "done"], recorder.tool)
     result = await conversation.ask(dialect=Native())
@@ -43,11 +40,9 @@ async def test_the_loop_accepts_any_dialect_that_implements_the_protocol(
     ]
 
 
-async def test_a_session_can_change_its_dialect_between_two_questions(
-    new_conversation, new_recorder
-):
+async def test_a_session_can_change_its_dialect_between_two_questions(new_conversation):
     asks = Message.assistant("", [ToolCall("c1", "f", '{"x": 1}')])
-    conversation = new_conversation([asks, "sun", DONE, "bye"], new_recorder().tool)
+    conversation = new_conversation([asks, "sun", DONE, "bye"], Recorder().tool)
     await conversation.ask("one", dialect=Native())
     await conversation.ask("two")
     await conversation.ask("three", dialect=Native())

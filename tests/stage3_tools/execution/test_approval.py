@@ -34,6 +34,7 @@ from stage3_tools import (
     run_tool_loop,
     tool,
 )
+from tests.stage3_tools.conversation import DONE, call
 from tests.tables import for_each
 
 PARAMETERS = {
@@ -43,8 +44,7 @@ PARAMETERS = {
     "additionalProperties": False,
 }
 CALL = ToolCall("c1", "delete", '{"path": "a.txt"}')
-DONE = '{"tool": null, "reply": "done"}'
-ASKS = '{"tool": "delete", "arguments": {"path": "a.txt"}}'
+DELETE = call("delete", path="a.txt")
 
 
 class Files:
@@ -129,7 +129,7 @@ async def test_the_effect_and_needs_approval_select_the_calls_for_the_approver(
     assert unattended.status == ("rejected" if waits else "completed")
 
 
-@pytest.mark.parametrize("effect", ["read", "write"])
+@for_each("effect", ["read", "write"])
 async def test_an_exempted_tool_is_asked_about_with_approve_all_in_every_entry(effect):
     @tool(effect=effect, needs_approval=False)
     def f() -> str:
@@ -178,7 +178,7 @@ async def _chain(gateway, tools, calls, options):
 ENTRIES = {"loop": _loop, "ask": _ask, "runner": _runner, "chain": _chain}
 
 
-@pytest.mark.parametrize("answer", [Approve(), True, Always()], ids=repr)
+@for_each("answer", [Approve(), True, Always()])
 async def test_an_approved_call_runs(answer):
     files = Files()
     assert (await result_of(files, answering(answer))).output == "gone"
@@ -190,14 +190,13 @@ async def test_an_approver_may_be_a_plain_function():
     assert (await result_of(files, lambda request: request.tool == "delete")).status == "completed"
 
 
-@pytest.mark.parametrize(
-    ("answer", "message"),
+@for_each(
+    "answer, message",
     [
         (Reject('Not "that" one – use trash.'), 'Not "that" one – use trash.'),
         (Reject(), "A person rejected this call."),
         (False, "A person rejected this call."),
     ],
-    ids=["with a reason", "without", "False"],
 )
 async def test_a_rejected_call_does_not_run_and_its_result_contains_the_exact_reason(
     answer, message
@@ -225,7 +224,7 @@ async def test_an_edited_call_runs_with_the_new_arguments_and_a_note_for_the_mod
     assert result.as_message(2).text.endswith(result.note)  # truncation does not remove the note
 
 
-@pytest.mark.parametrize("edit", [{"path": 5}, {}, {"path": "b", "more": 1}, "b.txt"], ids=repr)
+@for_each("edit", [{"path": 5}, {}, {"path": "b", "more": 1}, "b.txt"])
 async def test_an_edit_with_invalid_arguments_does_not_run(edit):
     files = Files()
     result = await result_of(files, answering(Edit(edit)))
@@ -267,7 +266,7 @@ async def test_always_applies_to_one_tool_only():
     assert [each.tool for each in approve.asked] == ["delete", "other"]
 
 
-@pytest.mark.parametrize("answer", [None, "yes", 1, Approve, Redact("x")])
+@for_each("answer", [None, "yes", 1, Approve, Redact("x")])
 async def test_an_invalid_answer_for_a_call_raises_a_type_error(answer):
     files = Files()
     with pytest.raises(TypeError) as caught:
@@ -296,8 +295,8 @@ async def test_the_approver_is_asked_about_all_calls_in_order_before_any_runs():
 # ---- needs_approval
 
 
-@pytest.mark.parametrize(
-    ("needs", "path", "run"),
+@for_each(
+    "needs, path, run",
     [
         (True, "a.txt", False),
         (False, "a.txt", True),
@@ -305,13 +304,18 @@ async def test_the_approver_is_asked_about_all_calls_in_order_before_any_runs():
         (lambda arguments: arguments["path"].startswith("/"), "a.txt", True),
         (lambda arguments: arguments["missing"], "a.txt", False),
     ],
-    ids=["always", "never", "for these arguments", "not for these arguments", "raises"],
 )
 async def test_a_tool_with_needs_approval_is_rejected_without_an_approver(needs, path, run):
     files = Files(needs_approval=needs)
     result = await result_of(files, None, ToolCall("c1", "delete", json.dumps({"path": path})))
-    assert (files.deleted == [path]) is run
-    assert result.status == ("completed" if run else "rejected")
+    if run:
+        assert (files.deleted, result.status) == ([path], "completed")
+        return
+    assert (files.deleted, result.status, result.attempts) == ([], "rejected", 0)
+    assert json.loads(result.output) == {
+        "status": "rejected",
+        "message": "delete needs approval, and there is no approver.",
+    }
 
 
 # ---- results
@@ -341,7 +345,7 @@ NEVER_RUN = {
 }
 
 
-@pytest.mark.parametrize("why", NEVER_RUN)
+@for_each("why", NEVER_RUN)
 async def test_results_of_calls_that_were_not_run_are_not_reviewed(why):
     call, settings, status = NEVER_RUN[why]
     files = Files(needs_approval=settings.pop("needs_approval", None))
@@ -414,7 +418,7 @@ async def test_a_redacted_failure_is_in_no_field_event_or_record(
         asked.append((request.result.is_error, SECRET_TEXT in request.result.output))
         return Redact("[gone]", "It was private.")
 
-    conversation = new_conversation([ASKS, DONE], failing_tool(how, effect))
+    conversation = new_conversation([DELETE, DONE], failing_tool(how, effect))
     path = tmp_path / "run.jsonl"
     ended = await conversation.ask(approve_result=redact, trace=RunFile(path))
     result = ended.history[0].result
@@ -480,14 +484,14 @@ async def test_the_text_of_a_retried_failure_is_not_reported_before_its_approval
     assert SECRET_TEXT not in everything_in([error for error, _ in reported])
 
 
-@pytest.mark.parametrize("effect", ["read", "write"])
+@for_each("effect", ["read", "write"])
 async def test_a_failure_whose_review_is_interrupted_is_not_shown(effect, new_conversation):
     async def thinking(request):
         began.set()
         await asyncio.Event().wait()
 
     began, abort = asyncio.Event(), Abort()
-    conversation = new_conversation([ASKS], failing_tool("an exception", effect))
+    conversation = new_conversation([DELETE], failing_tool("an exception", effect))
     running = asyncio.create_task(conversation.ask(approve_result=thinking, abort=abort))
     await began.wait()
     abort.set()
@@ -499,7 +503,7 @@ async def test_a_failure_whose_review_is_interrupted_is_not_shown(effect, new_co
     assert SECRET_TEXT not in everything_in([result, records, conversation.events])
 
 
-@pytest.mark.parametrize("answer", [Edit({}), Later(), None], ids=repr)
+@for_each("answer", [Edit({}), Later(), None])
 async def test_an_invalid_answer_for_a_result_raises_a_type_error(answer):
     with pytest.raises(TypeError) as caught:
         await result_of(Files(), approve_result=answering(answer))
@@ -517,14 +521,14 @@ def secret_tool(returned=SECRET):
     return Tool("look", execute=lambda arguments: given, effect="read")
 
 
-async def redacted(verdict, tool=None, **rest):
-    settings = ExecutionSettings("s", approve_result=answering(verdict), **rest)
+async def redacted(decision, tool=None, **rest):
+    settings = ExecutionSettings("s", approve_result=answering(decision), **rest)
     registry = ToolRegistry(tool or secret_tool())
     return await execute_tool_call(registry, ToolCall("c1", "look", "{}"), settings)
 
 
-@pytest.mark.parametrize(
-    ("verdict", "output", "text"),
+@for_each(
+    "decision, output, text",
     [
         (Redact("Ada"), "Ada", "Ada"),
         (Redact({"name": "Ada"}), '{"name":"Ada"}', '{"name":"Ada"}'),
@@ -535,10 +539,9 @@ async def redacted(verdict, tool=None, **rest):
             '{"name":"Ada"}\nNote: a person changed this result: No cards, please.',
         ),
     ],
-    ids=["text", "json", "nothing", "with a reason"],
 )
-async def test_redact_replaces_the_output_and_keeps_the_value(verdict, output, text):
-    result = await redacted(verdict)
+async def test_redact_replaces_the_output_and_keeps_the_value(decision, output, text):
+    result = await redacted(decision)
     assert (result.status, result.is_error, result.output) == ("completed", False, output)
     assert result.as_message().text == text
     assert (result.value, result.attempts) == (SECRET, 1)
@@ -557,8 +560,8 @@ async def test_redact_with_an_output_that_is_not_json_raises_a_type_error():
 async def test_a_cached_result_is_reviewed_at_each_use_and_stays_unredacted_in_the_cache():
     cache, tool = ResultCache(), secret_tool()
     results = [
-        await redacted(verdict, tool, cache=cache)
-        for verdict in (Redact("first"), Redact("second"), True)
+        await redacted(decision, tool, cache=cache)
+        for decision in (Redact("first"), Redact("second"), True)
     ]
     assert [each.output for each in results] == [
         "first",
@@ -572,7 +575,7 @@ async def test_a_cached_result_is_reviewed_at_each_use_and_stays_unredacted_in_t
 async def test_redacted_data_is_absent_from_the_requests_the_history_and_the_events(
     new_conversation,
 ):
-    asks, done = '{"tool": "look", "arguments": {}}', '{"tool": null, "reply": "done"}'
+    asks, done = '{"tool": "look", "arguments": {}}', DONE
     conversation = new_conversation([asks, done], secret_tool({"card": "4111" + "0" * 9_000}))
     result = await conversation.ask(approve_result=answering(Redact("x" * 5_000, "No cards.")))
     assert result.status == "completed"
@@ -597,14 +600,14 @@ async def test_always_for_results_does_not_apply_to_calls():
 
 async def test_always_applies_to_later_questions_of_the_session(new_conversation):
     files, approve = Files(), answering(Always())
-    conversation = new_conversation([ASKS, DONE, ASKS, DONE], files.tool)
+    conversation = new_conversation([DELETE, DONE, DELETE, DONE], files.tool)
     await conversation.ask(approve=approve)
     await conversation.ask("Again.", approve=approve)
     assert (len(approve.asked), files.deleted) == (1, ["a.txt", "a.txt"])
 
 
 async def test_the_model_receives_the_reason_of_a_rejection_and_continues(new_conversation):
-    conversation = new_conversation([ASKS, DONE], Files().tool)
+    conversation = new_conversation([DELETE, DONE], Files().tool)
     result = await conversation.ask(approve=answering(Reject("Ask me tomorrow.")))
     assert (result.reply, result.tool_rounds) == ("done", 0)
     assert conversation.seen[1][-1][1] == (
@@ -612,14 +615,14 @@ async def test_the_model_receives_the_reason_of_a_rejection_and_continues(new_co
     )
 
 
-@pytest.mark.parametrize("gate", ["approve", "approve_result"])
+@for_each("gate", ["approve", "approve_result"])
 async def test_an_exception_of_an_approver_ends_the_run_and_every_call_has_a_result(
     new_conversation, gate
 ):
     def broken(request):
         raise LookupError("the window was closed")
 
-    conversation = new_conversation([ASKS], Files().tool)
+    conversation = new_conversation([DELETE], Files().tool)
     with pytest.raises(LookupError, match="the window was closed"):
         await conversation.ask(**{gate: broken})
     assert await conversation.problems() == []
@@ -629,7 +632,7 @@ async def test_an_approver_may_raise_a_tool_error_for_the_model(new_conversation
     def strict(request):
         raise ToolError("permission", "Only admins delete.", hint="Ask Ann.")
 
-    conversation = new_conversation([ASKS, DONE], Files().tool)
+    conversation = new_conversation([DELETE, DONE], Files().tool)
     await conversation.ask(approve=strict)
     assert conversation.seen[1][-1][1].endswith("Error (permission): Only admins delete.\nAsk Ann.")
 
@@ -663,7 +666,7 @@ async def test_always_does_not_apply_to_a_new_tool_of_the_same_name():
 
 async def test_always_ends_with_its_session(new_conversation):
     files, approve = Files(), answering(Always(), False)
-    conversation = new_conversation([ASKS, DONE, ASKS, DONE], files.tool)
+    conversation = new_conversation([DELETE, DONE, DELETE, DONE], files.tool)
     await conversation.ask(approve=approve)
     await conversation.engine.delete_session("s")
     await conversation.engine.create_session("s")
@@ -671,7 +674,7 @@ async def test_always_ends_with_its_session(new_conversation):
     assert files.deleted == ["a.txt"]
 
 
-@pytest.mark.parametrize("edit", [{1: 2}, {"path": {1, 2}}, {"path": float("nan")}], ids=repr)
+@for_each("edit", [{1: 2}, {"path": {1, 2}}, {"path": float("nan")}])
 async def test_an_edit_that_is_not_json_does_not_run(edit):
     anything = Tool("delete", "", None, lambda arguments: files.deleted.append(arguments))
     files = Files()

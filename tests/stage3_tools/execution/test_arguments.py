@@ -4,6 +4,7 @@ from pydantic import BaseModel
 from stage2_output import Issue, OutputError, Repair, extract_json
 from stage3_tools import Tool, ToolError
 from stage3_tools.execution.arguments import Arguments, parse_arguments, validate_arguments
+from tests.tables import for_each
 
 PARAMETERS = {
     "type": "object",
@@ -34,14 +35,14 @@ def test_repairs_are_returned_with_the_arguments():
     assert given == Arguments({"path": "a"}, "{'path': \"a\",}", repairs)
 
 
-@pytest.mark.parametrize("text", ['{"path": "a"', '{"path": "a', "{"])
+@for_each("text", ['{"path": "a"', '{"path": "a', "{"])
 def test_incomplete_arguments_raise_an_error(text):
     message = "The arguments are not complete: a bracket or a quote is not closed."
     assert refusal(READ, text).message == message
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@for_each(
+    "text, message",
     [
         ("[]", "The arguments must be a JSON object, not an array."),
         ('"path"', "The arguments must be a JSON object, not a string."),
@@ -52,13 +53,12 @@ def test_incomplete_arguments_raise_an_error(text):
         ('```json\n{"a": 1}\n```', ONLY_JSON),
         ('Here: {"a": 1}', ONLY_JSON),
     ],
-    ids=lambda value: value[:20],
 )
 def test_text_that_is_not_one_json_object_raises_even_without_a_schema(text, message):
     assert refusal(ANYTHING, text).message == message
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "",
@@ -76,8 +76,8 @@ def test_invalid_json_raises_with_the_reason_and_never_becomes_empty_arguments(t
     assert refusal(ANYTHING, text).message == f"The arguments are not valid JSON. {reason.value}"
 
 
-@pytest.mark.parametrize(
-    ("text", "lines"),
+@for_each(
+    "text, lines",
     [
         ("{}", ["- /path is missing (string)"]),
         ('{"path": 5}', ["- /path must be string, not integer"]),
@@ -97,7 +97,6 @@ def test_invalid_json_raises_with_the_reason_and_never_becomes_empty_arguments(t
             ],
         ),
     ],
-    ids=["missing", "wrong type", "no conversion", "misnamed", "all at once"],
 )
 def test_the_error_lists_all_invalid_arguments(text, lines):
     assert refusal(READ, text).message == "\n".join(["The arguments of read do not fit:", *lines])
@@ -114,7 +113,7 @@ def test_the_error_text_does_not_repeat_values():
     assert "s3cret" not in refusal(READ, '{"path": ["s3cret"], "lines": "s3cret"}').for_model
 
 
-@pytest.mark.parametrize("arguments", [["path"], "path", None, 5], ids=repr)
+@for_each("arguments", [["path"], "path", None, 5])
 def test_validate_arguments_accepts_only_mappings(arguments):
     with pytest.raises(ToolError, match="The arguments must be a JSON object, not "):
         validate_arguments(READ, arguments)
@@ -157,7 +156,7 @@ def test_the_error_of_a_pydantic_parser_does_not_repeat_values():
     )
 
 
-@pytest.mark.parametrize("text", [None, {"a": 1}, 5])
+@for_each("text", [None, {"a": 1}, 5])
 def test_arguments_that_are_not_text_raise_an_error(text):
     with pytest.raises(ToolError, match="The arguments of a call must be JSON text"):
         parse_arguments(Tool("f", "", None, print), text)

@@ -9,10 +9,10 @@ import urllib.error
 from http import HTTPStatus
 
 import httpx
-import pytest
 
 from stage3_tools import ToolError
 from stage3_tools.execution.error_kinds import classify_exception
+from tests.stage3_tools.conversation import Unprintable
 from tests.tables import for_each
 
 
@@ -45,11 +45,6 @@ class ClientResponseError(Exception):
 
 class ConnectTimeout(type("ConnectionError", (OSError,), {}), type("Timeout", (OSError,), {})):
     """Has two library base classes, as in requests, and no built-in timeout."""
-
-
-class Unspeakable(Exception):
-    def __str__(self):
-        raise RuntimeError("no text")
 
 
 class Closed(Exception):
@@ -124,7 +119,7 @@ def test_the_http_status_determines_the_kind_and_whether_it_is_retryable(status,
     assert (error.kind, error.retryable) == (kind, retryable)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "exception",
     [
         ClientResponseError(),
@@ -135,13 +130,12 @@ def test_the_http_status_determines_the_kind_and_whether_it_is_retryable(status,
         error_with(response=httpx.Response(404)),
         error_with(response=None, status=404),
     ],
-    ids=["aiohttp", "urllib", "starlette", "code", "enum", "requests", "no response"],
 )
 def test_the_http_status_is_found_on_exceptions_of_common_http_libraries(exception):
     assert classify_exception(exception).kind == "not_found"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "exception",
     [
         SystemExit(404),
@@ -152,7 +146,6 @@ def test_the_http_status_is_found_on_exceptions_of_common_http_libraries(excepti
         error_with(status=True),
         error_with(code=4040),
     ],
-    ids=["exit", "sqlite", "text", "method", "errno", "boolean", "another number"],
 )
 def test_other_numeric_attributes_are_not_treated_as_an_http_status(exception):
     assert classify_exception(exception).kind == "execution"
@@ -177,16 +170,15 @@ def test_retry_after_in_seconds_becomes_the_retry_delay(exception, delay):
     assert classify_exception(exception).retry_delay == delay
 
 
-@pytest.mark.parametrize(
-    ("exception", "message"),
+@for_each(
+    "exception, message",
     [
         (ValueError("no such city"), "ValueError: no such city"),
         (ValueError(), "ValueError"),
         (ValueError("x" * 3000), "ValueError: " + "x" * 1988),
-        (Unspeakable(), "Unspeakable"),
+        (Unprintable(), "Unprintable"),
         (Closed("x"), "Closed: x"),
     ],
-    ids=["text", "no text", "long text", "unspeakable", "closed"],
 )
 def test_the_message_contains_type_and_text_of_the_exception(exception, message):
     assert classify_exception(exception).message == message

@@ -2,12 +2,9 @@
 
 import asyncio
 import gc
-import time
 import weakref
 from contextlib import suppress
 from functools import partial
-
-import pytest
 
 from stage0_gateway import Message, ToolCall
 from stage3_tools import (
@@ -22,22 +19,22 @@ from stage3_tools import (
     execute_tool_call,
     execute_tool_calls,
 )
+from tests.stage3_tools.clock import now, without_waiting
+from tests.stage3_tools.conversation import DONE, Recorder, call
+from tests.tables import for_each
 
 GRACE = 1.0  # seconds, as documented
-SLACK = 5.0  # allowance for a busy machine
 CALL = ToolCall("c", "f", "{}")
-ASKS = '{"tool": "f", "arguments": {}}'
-DONE = '{"tool": null, "reply": "done"}'
 
 
-class Stubborn:
-    """An async tool that ignores its cancellation until it is released."""
+class Uncancellable:
+    """An async tool that ignores its first cancellation until it is released."""
 
     def __init__(self, late="late", **settings):
         self.begun, self.released, self.ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.cancelled, self.was_cancelled = 0, asyncio.Event()
         self.late = late
-        self.tool = Tool("f", "", None, self.run, **{"timeout": 0.05, **settings})
+        self.tool = Tool("f", "", None, self.run, **{"timeout": 60, **settings})
 
     async def run(self, arguments, context):
         self.begun.set()
@@ -48,6 +45,8 @@ class Stubborn:
                 except asyncio.CancelledError:
                     self.cancelled += 1
                     self.was_cancelled.set()
+                    if self.cancelled == 2:  # the event loop is closed after a failure
+                        raise
             context.progress("late")
             if isinstance(self.late, BaseException):
                 raise self.late
@@ -62,55 +61,32 @@ class Stubborn:
             await asyncio.sleep(0)
 
 
-@pytest.fixture
-async def reported():
-    """Collect the errors that the event loop reports. None may remain at the end."""
-    found = []
-    asyncio.get_running_loop().set_exception_handler(lambda loop, context: found.append(context))
-    yield found
-    gc.collect()
-    assert found == []
+def run_by_a_call(blocking):
+    return execute_tool_call(ToolRegistry(blocking.tool), CALL)
 
 
-@pytest.fixture
-def long_grace_period(monkeypatch):
-    """A grace period that does not end; a test that waited for it would exceed its time limit."""
-    monkeypatch.setattr("stage3_tools.execution.invocation.GRACE", 3600.0)
-
-
-async def timed(awaitable):
-    started = time.monotonic()
-    value = await awaitable
-    return time.monotonic() - started, value
-
-
-def run_by_a_call(stubborn):
-    return execute_tool_call(ToolRegistry(stubborn.tool), CALL)
-
-
-async def run_by_calls(stubborn):
-    [result] = await execute_tool_calls(ToolRegistry(stubborn.tool), [CALL])
+async def run_by_calls(blocking):
+    [result] = await execute_tool_calls(ToolRegistry(blocking.tool), [CALL])
     return result
 
 
+@without_waiting
 async def test_a_tool_that_ignores_its_cancellation_is_abandoned_after_the_grace_period(
-    new_conversation, reported
+    new_conversation,
 ):
-    by_call, by_calls, by_hand, by_text, by_native = tools = [Stubborn() for _ in range(5)]
-    text = new_conversation([ASKS, DONE], by_text.tool)
+    by_call, by_calls, by_hand, by_text, by_native = tools = [Uncancellable() for _ in range(5)]
+    text = new_conversation([call(), DONE], by_text.tool)
     native = new_conversation([Message.assistant("", [CALL]), "done"], by_native.tool)
-    took, (called, batched, executed, prompted, asked) = await timed(
-        asyncio.gather(
-            run_by_a_call(by_call),
-            run_by_calls(by_calls),
-            ToolRegistry(by_hand.tool).execute("f", {}),
-            text.ask(dialect=PromptDialect()),
-            native.ask(dialect=NativeDialect()),
-            return_exceptions=True,
-        )
+    called, batched, executed, prompted, asked = await asyncio.gather(
+        run_by_a_call(by_call),
+        run_by_calls(by_calls),
+        ToolRegistry(by_hand.tool).execute("f", {}),
+        text.ask(dialect=PromptDialect()),
+        native.ask(dialect=NativeDialect()),
+        return_exceptions=True,
     )
-    assert GRACE <= took < GRACE + SLACK
-    assert (executed.kind, executed.message) == ("timeout", "f took longer than 0.05 s.")
+    assert now() == 60 + GRACE
+    assert (executed.kind, executed.message) == ("timeout", "f took longer than 60 s.")
     assert [prompted.reply, asked.reply] == ["done", "done"]
     for result in (called, batched, prompted.history[0].result, asked.history[0].result):
         assert (result.status, result.error.kind, result.attempts) == (
@@ -127,7 +103,7 @@ async def test_a_tool_that_ignores_its_cancellation_is_abandoned_after_the_grace
         assert await conversation.problems() == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     "late",
     [
         "value",
@@ -137,25 +113,19 @@ async def test_a_tool_that_ignores_its_cancellation_is_abandoned_after_the_grace
         asyncio.CancelledError(),
     ],
 )
-async def test_the_late_value_or_exception_of_an_abandoned_tool_is_dropped(
-    late, reported, long_grace_period
-):
-    stubborn = Stubborn(late)
-    running = asyncio.create_task(run_by_a_call(stubborn))
-    await stubborn.was_cancelled.wait()
-    running.cancel()  # skips the rest of the grace period
-    with pytest.raises(asyncio.CancelledError):
-        await running
+@without_waiting
+async def test_the_late_value_or_exception_of_an_abandoned_tool_is_dropped(late):
+    blocking = Uncancellable(late)
+    result = await run_by_a_call(blocking)
+    assert (result.status, result.error.kind) == ("unknown_effect", "timeout")
     gc.collect()  # an unreferenced pending task would be destroyed here
-    await stubborn.release()
+    await blocking.release()
+    gc.collect()  # an exception that was never read would be reported here
 
 
-@pytest.mark.parametrize(
-    "ending",
-    ["value", ValueError("no"), ToolError("network", "no"), SystemExit(3)],
-    ids=lambda each: type(each).__name__,
-)
-async def test_a_tool_that_converts_its_cancellation_counts_as_timed_out(ending, long_grace_period):
+@for_each("ending", ["value", ValueError("no"), ToolError("network", "no"), SystemExit(3)])
+@without_waiting
+async def test_a_tool_that_converts_its_cancellation_counts_as_timed_out(ending):
     async def convert(arguments):
         try:
             await asyncio.Event().wait()
@@ -164,44 +134,45 @@ async def test_a_tool_that_converts_its_cancellation_counts_as_timed_out(ending,
                 raise ending from None
         return ending
 
-    registry = ToolRegistry(Tool("f", "", None, convert, timeout=0.01))
+    registry = ToolRegistry(Tool("f", "", None, convert, timeout=60))
     result = await execute_tool_call(registry, CALL)
     assert (result.status, result.error.kind) == ("unknown_effect", "timeout")
+    assert now() == 60
 
 
-async def test_a_cancellation_by_the_caller_ends_the_grace_period(reported, long_grace_period):
-    stubborn = Stubborn()
-    running = asyncio.create_task(run_by_calls(stubborn))
-    await stubborn.was_cancelled.wait()  # the time limit is over, the grace period is not
+@without_waiting
+async def test_a_cancellation_by_the_caller_ends_the_grace_period():
+    blocking = Uncancellable()
+    running = asyncio.create_task(run_by_calls(blocking))
+    await blocking.was_cancelled.wait()  # the time limit is over, the grace period is not
     running.cancel()
     await asyncio.wait({running})
-    assert running.cancelled()
-    await stubborn.release()
+    assert (running.cancelled(), now()) == (True, 60)
+    await blocking.release()
 
 
+@without_waiting
 async def test_a_stopped_run_does_not_wait_for_a_tool_that_ignores_its_cancellation(
-    new_conversation, reported
+    new_conversation,
 ):
-    _, by_abort, by_cancel = tools = [Stubborn(timeout=30) for _ in range(3)]
-    clock, abort, cancel = (new_conversation([ASKS], each.tool) for each in tools)
+    _, by_abort, by_cancel = tools = [Uncancellable(timeout=90) for _ in range(3)]
+    clock, abort, cancel = (new_conversation([call()], each.tool) for each in tools)
     event = asyncio.Event()
 
-    async def stop_when_begun(stubborn, stop):
-        await stubborn.begun.wait()
+    async def stop_when_begun(blocking, stop):
+        await blocking.begun.wait()
         stop()
 
     cancelled = asyncio.create_task(cancel.ask())
-    took, (timed_out, aborted, ended, *_) = await timed(
-        asyncio.gather(
-            clock.ask(limits=RunLimits(seconds=0.5)),
-            abort.ask(abort=event),
-            cancelled,
-            stop_when_begun(by_abort, event.set),
-            stop_when_begun(by_cancel, cancelled.cancel),
-            return_exceptions=True,
-        )
+    timed_out, aborted, ended, *_ = await asyncio.gather(
+        clock.ask(limits=RunLimits(seconds=60)),
+        abort.ask(abort=event),
+        cancelled,
+        stop_when_begun(by_abort, event.set),
+        stop_when_begun(by_cancel, cancelled.cancel),
+        return_exceptions=True,
     )
-    assert took < GRACE + SLACK
+    assert now() <= 60 + GRACE
     assert (timed_out.status, aborted.status, type(ended)) == (
         "timeout",
         "aborted",
@@ -218,18 +189,20 @@ async def test_a_stopped_run_does_not_wait_for_a_tool_that_ignores_its_cancellat
         assert await conversation.problems() == []
 
 
-async def test_an_abandoned_tool_frees_its_slot_and_is_not_retried(new_recorder, reported):
-    recorder, stubborn = new_recorder("g"), Stubborn()
-    again = Tool("f", "", None, stubborn.run, effect="read", timeout=0.05, retry=Retry(3, 0.0))
+@without_waiting
+async def test_an_abandoned_tool_frees_its_slot_and_is_not_retried():
+    recorder, blocking = Recorder("g"), Uncancellable()
+    again = Tool("f", "", None, blocking.run, effect="read", timeout=60, retry=Retry(3, 0.0))
     calls = [ToolCall("c1", "f", "{}"), ToolCall("c2", "g", "{}")]
     results = await execute_tool_calls(ToolRegistry(again, recorder.tool), calls, max_parallel=1)
     assert [(each.status, each.attempts) for each in results] == [("error", 1), ("completed", 1)]
-    await stubborn.release()
+    await blocking.release()
     assert results[0].error.kind == "timeout"
 
 
-@pytest.mark.parametrize("seconds", [0.01, 30], ids=["timeout", "caller cancelled"])
-async def test_a_cancelled_tool_sees_aborted_in_its_context(seconds):
+@for_each("reason", ["timeout", "caller cancelled"])
+@without_waiting
+async def test_a_cancelled_tool_sees_aborted_in_its_context(reason):
     async def look(arguments, context):
         begun.set()
         try:
@@ -239,16 +212,18 @@ async def test_a_cancelled_tool_sees_aborted_in_its_context(seconds):
             raise
 
     known, begun = [], asyncio.Event()
-    registry = ToolRegistry(Tool("f", "", None, look, timeout=seconds))
+    registry = ToolRegistry(Tool("f", "", None, look, timeout=60))
     running = asyncio.create_task(execute_tool_call(registry, CALL))
     await begun.wait()
-    if seconds == 30:
+    if reason == "caller cancelled":
         running.cancel()
     await asyncio.wait({running})
-    assert known == [True]
+    assert (known, running.cancelled()) == ([True], reason == "caller cancelled")
+    assert now() == (60 if reason == "timeout" else 0)
 
 
-async def test_an_abandoned_tool_is_referenced_until_it_ends(reported, long_grace_period):
+@without_waiting
+async def test_an_abandoned_tool_is_referenced_until_it_ends():
     async def wait(arguments):
         with suppress(asyncio.CancelledError):
             await asyncio.get_running_loop().create_future()
@@ -258,7 +233,7 @@ async def test_an_abandoned_tool_is_referenced_until_it_ends(reported, long_grac
         ended.append(True)
 
     was_cancelled = asyncio.Event()
-    ended, registry = [], ToolRegistry(Tool("f", "", None, wait, timeout=0.01))
+    ended, registry = [], ToolRegistry(Tool("f", "", None, wait, timeout=60))
     running = asyncio.create_task(execute_tool_call(registry, CALL))
     await was_cancelled.wait()
     running.cancel()
@@ -276,19 +251,19 @@ async def test_a_cancellation_right_after_the_tool_ends_loses_neither_result_nor
         asyncio.get_running_loop().call_soon(running.cancel)
         return "done"
 
-    async def call():
+    async def run_call():
         results.append(await execute_tool_call(registry, CALL))
         await asyncio.sleep(0)
 
     results, registry = [], ToolRegistry(Tool("f", "", None, run))
-    running = asyncio.create_task(call())
+    running = asyncio.create_task(run_call())
     await asyncio.wait({running})
     assert running.cancelled()
     assert [each.output for each in results] == ["done"]
 
 
-async def test_a_call_that_is_cancelled_before_its_tool_begins_does_not_run(new_recorder):
-    recorder = new_recorder()
+async def test_a_call_that_is_cancelled_before_its_tool_begins_does_not_run():
+    recorder = Recorder()
     running = asyncio.create_task(execute_tool_call(ToolRegistry(recorder.tool), CALL))
     await asyncio.sleep(0)
     running.cancel()
@@ -296,8 +271,8 @@ async def test_a_call_that_is_cancelled_before_its_tool_begins_does_not_run(new_
     assert (running.cancelled(), recorder.seen) == (True, [])
 
 
-async def test_no_tool_begins_after_another_tool_has_stopped_the_run(new_recorder):
-    stopped, recorder = asyncio.Event(), new_recorder("g", effect="write")
+async def test_no_tool_begins_after_another_tool_has_stopped_the_run():
+    stopped, recorder = asyncio.Event(), Recorder("g", effect="write")
 
     async def stop(arguments):
         stopped.set()
@@ -311,8 +286,8 @@ async def test_no_tool_begins_after_another_tool_has_stopped_the_run(new_recorde
     assert recorder.seen == []
 
 
-@pytest.mark.parametrize("in_a_task", [False, True], ids=["awaited", "in a task"])
-@pytest.mark.parametrize("ending", ["value", "exception", "exception with a cause"])
+@for_each("in_a_task", [False, True])
+@for_each("ending", ["value", "exception", "exception with a cause"])
 async def test_objects_of_a_finished_call_are_released(ending, in_a_task):
     class Held:
         """An object that a call refers to."""
@@ -332,10 +307,10 @@ async def test_objects_of_a_finished_call_are_released(ending, in_a_task):
         held = Held()
         gone = weakref.ref(held)
         registry = ToolRegistry(Tool("f", "", None, partial(run, held)))
-        call = execute_tool_call(registry, CALL)
-        result = await (asyncio.create_task(call) if in_a_task else call)
+        running = execute_tool_call(registry, CALL)
+        result = await (asyncio.create_task(running) if in_a_task else running)
         assert result.is_error is (ending != "value")
-        del held, registry, call, result
+        del held, registry, running, result
         await asyncio.sleep(0)  # the callback that continues this test refers to the ended task
         assert gone() is None
     finally:

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from stage3_tools.execution.invocation import run_in_thread
+from tests.tables import for_each
 
-name = contextvars.ContextVar("name", default="nobody")
+name = contextvars.ContextVar("name", default="unset")
 
 
 class Value:
@@ -37,8 +38,8 @@ async def test_the_thread_sees_the_context_variables_and_returns_the_value():
     assert await run_in_thread(lambda number: (number + 1, name.get()), 1) == (2, "Ada")
 
 
-@pytest.mark.parametrize(
-    ("raised", "arrives"),
+@for_each(
+    "raised, arrives",
     [
         (ValueError("x"), ValueError),
         (StopAsyncIteration("x"), StopAsyncIteration),
@@ -46,7 +47,6 @@ async def test_the_thread_sees_the_context_variables_and_returns_the_value():
         (GeneratorExit("x"), GeneratorExit),
         (asyncio.CancelledError("x"), asyncio.CancelledError),
     ],
-    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
 )
 async def test_an_exception_propagates_and_the_next_call_still_works(raised, arrives):
     with pytest.raises(arrives, match="x"):
@@ -56,10 +56,10 @@ async def test_an_exception_propagates_and_the_next_call_still_works(raised, arr
 
 async def test_a_context_variable_set_in_a_thread_does_not_affect_the_caller_or_later_calls():
     await run_in_thread(name.set, "Eve")
-    assert (name.get(), await run_in_thread(name.get)) == ("nobody", "nobody")
+    assert (name.get(), await run_in_thread(name.get)) == ("unset", "unset")
 
 
-@pytest.mark.parametrize("fails", [False, True], ids=["returned", "raised"])
+@for_each("fails", [False, True])
 async def test_objects_of_a_finished_call_are_released(fails):
     def give(value):
         if fails:
@@ -85,7 +85,7 @@ async def test_objects_of_a_finished_call_are_released(fails):
 async def test_blocked_functions_do_not_delay_the_next_call():
     release = threading.Event()
     hanging = [
-        asyncio.ensure_future(run_in_thread(lambda _: release.wait(10), None)) for _ in range(100)
+        asyncio.ensure_future(run_in_thread(lambda _: release.wait(30), None)) for _ in range(100)
     ]
     assert await run_in_thread(lambda _: "done", None) == "done"
     release.set()
@@ -94,7 +94,7 @@ async def test_blocked_functions_do_not_delay_the_next_call():
 
 async def test_a_cancelled_caller_does_not_receive_the_late_value():
     release = threading.Event()
-    waiting = asyncio.ensure_future(run_in_thread(lambda _: release.wait(10), None))
+    waiting = asyncio.ensure_future(run_in_thread(lambda _: release.wait(30), None))
     await asyncio.sleep(0)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -108,7 +108,7 @@ def test_a_program_can_end_while_a_function_still_runs():
 
     async def give_up():
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(run_in_thread(lambda _: release.wait(10), None), 0.01)
+            await asyncio.wait_for(run_in_thread(lambda _: release.wait(30), None), 0.01)
 
     asyncio.run(give_up())
     assert not release.is_set()
@@ -151,12 +151,12 @@ async def test_results_that_arrive_while_the_loop_is_blocked_are_all_delivered()
     ended = threading.Barrier(21)
 
     def work(number):
-        ended.wait(5)
+        ended.wait(30)
         return number
 
     waiting = [asyncio.ensure_future(run_in_thread(work, number)) for number in range(20)]
     await asyncio.sleep(0)
-    ended.wait(5)  # this blocks the event loop
+    ended.wait(30)  # this blocks the event loop
     assert await asyncio.gather(*waiting) == [*range(20)]
 
 
@@ -178,7 +178,7 @@ async def test_a_function_whose_caller_is_cancelled_before_it_begins_is_not_call
         if not proceed.is_set():
             threads.append(threading.current_thread())
             paused.set()
-            proceed.wait(10)
+            proceed.wait(30)
 
     threading.setprofile(pause)  # called by a new thread before it runs any code
     try:
@@ -186,7 +186,7 @@ async def test_a_function_whose_caller_is_cancelled_before_it_begins_is_not_call
             run_in_thread(called.append, 1, on_start=lambda: called.append("begin"))
         )
         await asyncio.sleep(0)
-        paused.wait(10)
+        paused.wait(30)
         waiting.cancel()
         await asyncio.wait({waiting})
     finally:
@@ -201,11 +201,11 @@ async def test_a_function_whose_caller_is_cancelled_while_it_begins_is_not_calle
 
     def begin():
         beginning.set()
-        cancelled.wait(10)
+        cancelled.wait(30)
 
     waiting = asyncio.create_task(run_in_thread(called.append, 1, on_start=begin))
     await asyncio.sleep(0)
-    beginning.wait(10)
+    beginning.wait(30)
     waiting.cancel()
     await asyncio.wait({waiting})
     cancelled.set()
@@ -227,7 +227,7 @@ async def test_the_coroutine_of_an_abandoned_call_is_closed():
         pass
 
     def give_coroutine():
-        release.wait(10)
+        release.wait(30)
         made.append(work())
         return made[0]
 

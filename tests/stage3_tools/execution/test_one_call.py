@@ -1,5 +1,4 @@
 import asyncio
-import json
 import threading
 from dataclasses import replace
 from decimal import Decimal
@@ -18,6 +17,8 @@ from stage3_tools import (
     tool,
 )
 from stage3_tools.execution.results import MAY_HAVE_HAPPENED
+from tests.stage3_tools.clock import without_waiting
+from tests.stage3_tools.conversation import Recorder
 from tests.tables import for_each
 
 CALL = ToolCall("c1", "f", "{}")
@@ -39,7 +40,7 @@ async def result_of(tool, call=CALL):
     return await execute_tool_call(ToolRegistry(tool), call)
 
 
-@pytest.mark.parametrize("returned", [SECRETS, ToolOutput(SECRETS), ToolOutput(SECRETS, "log")])
+@for_each("returned", [SECRETS, ToolOutput(SECRETS), ToolOutput(SECRETS, "log")])
 async def test_the_value_of_a_result_is_excluded_from_repr_and_comparison(returned):
     result = await result_of(tool_that(returned))
     assert result.value is SECRETS
@@ -51,24 +52,27 @@ async def test_a_call_without_an_output_has_no_value():
     assert (await result_of(tool_that(ValueError("no")))).value is None
 
 
-@pytest.mark.parametrize("plain", [True, False], ids=["plain", "async"])
+@for_each("plain", [True, False])
+@without_waiting
 async def test_the_time_limit_of_a_call_overrides_that_of_the_tool(plain):
-    asked = asyncio.Event()
+    released = threading.Event()
 
-    async def waits(arguments):
-        await asked.wait()
+    async def wait(arguments):
+        await asyncio.sleep(50)
+        return "ok"
 
-    def blocks(arguments):
-        threading.Event().wait(5)
+    def block(arguments):
+        released.wait()
 
-    slow = Tool("f", execute=blocks if plain else waits, timeout=1000, effect="read", retry=0)
-    result = await execute_tool_call(ToolRegistry(slow), CALL, timeout=0.01)
-    assert (result.error.kind, result.error.message) == ("timeout", "f took longer than 0.01 s.")
-    quick = replace(tool_that("ok"), timeout=0.000001)
+    slow = Tool("f", execute=block if plain else wait, timeout=1000, effect="read", retry=0)
+    result = await execute_tool_call(ToolRegistry(slow), CALL, timeout=20)
+    assert (result.error.kind, result.error.message) == ("timeout", "f took longer than 20 s.")
+    released.set()
+    quick = Tool("f", execute=wait, timeout=20)
     assert (await execute_tool_call(ToolRegistry(quick), CALL, timeout=100)).output == "ok"
 
 
-@pytest.mark.parametrize("seconds", [0, -1, float("nan")])
+@for_each("seconds", [0, -1, float("nan")])
 async def test_a_time_limit_must_be_positive(seconds):
     with pytest.raises(ValueError, match=r"^timeout is .*; it must be above 0 seconds, or None"):
         await execute_tool_call(ToolRegistry(tool_that("ok")), CALL, timeout=seconds)
@@ -86,8 +90,8 @@ async def test_content_parts_are_returned_as_parts():
     assert (await result_of(tool_that([TextPart("hi")]))).output == (TextPart("hi"),)
 
 
-@pytest.mark.parametrize(
-    ("call", "text"),
+@for_each(
+    "call, text",
     [
         (
             ToolCall("c1", "g", "{}"),
@@ -102,10 +106,9 @@ async def test_content_parts_are_returned_as_parts():
             "Error (validation): The arguments of f do not fit:\n- /x must be integer, not string",
         ),
     ],
-    ids=["unknown", "no object", "does not fit"],
 )
-async def test_an_invalid_call_returns_an_error_without_running(new_recorder, call, text):
-    recorder = new_recorder(parameters={"type": "object", "properties": {"x": {"type": "integer"}}})
+async def test_an_invalid_call_returns_an_error_without_running(call, text):
+    recorder = Recorder(parameters={"type": "object", "properties": {"x": {"type": "integer"}}})
     result = await result_of(recorder.tool, call)
     assert recorder.seen == []
     assert (result.output, result.status, result.is_error, result.attempts) == (
@@ -146,14 +149,19 @@ async def test_a_failed_write_has_an_unknown_effect_unless_the_tool_raises_a_too
     assert result.output.endswith(MAY_HAVE_HAPPENED) == (status == "unknown_effect")
 
 
-@pytest.mark.parametrize(("effect", "status"), [("write", "unknown_effect"), ("read", "error")])
+@for_each("effect, status", [("write", "unknown_effect"), ("read", "error")])
+@without_waiting
 async def test_the_status_after_a_timeout_depends_on_the_effect(effect, status):
     async def forever(arguments):
         await asyncio.Event().wait()
 
-    result = await result_of(Tool("f", "", None, forever, effect=effect, timeout=0.01))
+    result = await result_of(
+        Tool(
+            "f", "", None, forever, effect=effect, timeout=60, retry=0 if effect == "read" else None
+        )
+    )
     assert (result.status, result.error.kind) == (status, "timeout")
-    assert result.output.startswith("Error (timeout): f took longer than 0.01 s.")
+    assert result.output.startswith("Error (timeout): f took longer than 60 s.")
 
 
 async def test_the_output_has_type_and_message_and_only_details_have_the_traceback():
@@ -177,8 +185,9 @@ async def test_a_tool_error_is_returned_with_its_message_hint_and_details():
     assert own.details == {"owner": "Ann"}  # another tool may raise the same error object
 
 
-@pytest.mark.parametrize(
-    "value", [object(), ToolOutput(object()), {"a": object()}], ids=["bare", "output", "in"]
+@for_each(
+    "value",
+    [object(), ToolOutput(object()), {"a": object()}, {"x": "\ud800", "y": object()}, lambda: 1],
 )
 async def test_a_value_without_a_json_form_gives_an_error_and_never_a_repr(value):
     result = await result_of(tool_that(value))
@@ -197,20 +206,6 @@ async def test_arguments_that_do_not_fit_the_types_count_as_invalid_not_as_run()
 
     result = await result_of(f, ToolCall("c1", "f", '{"day": "tomorrow"}'))
     assert (result.error.kind, result.attempts) == ("validation", 0)
-
-
-async def test_a_cancellation_propagates_to_the_caller():
-    started = asyncio.Event()
-
-    async def forever(arguments):
-        started.set()
-        await asyncio.Event().wait()
-
-    running = asyncio.create_task(result_of(Tool("f", "", None, forever, timeout=2)))
-    await started.wait()
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
 
 
 async def test_an_exception_of_parse_becomes_an_error_result():
@@ -253,8 +248,8 @@ async def test_a_classifier_takes_precedence_over_the_default_rules():
     assert unknown.status == "unknown_effect"
 
 
-@pytest.mark.parametrize(
-    ("inside", "status"),
+@for_each(
+    "inside, status",
     [(ToolError("permission", "Not yours."), "error"), (KeyError("x"), "unknown_effect")],
 )
 async def test_a_single_exception_in_a_group_is_treated_as_that_exception(inside, status):
@@ -270,15 +265,6 @@ async def test_a_single_exception_in_a_group_is_treated_as_that_exception(inside
         status,
         "permission" if status == "error" else "execution",
     )
-
-
-async def test_a_tool_that_needs_approval_is_rejected_without_an_approver():
-    result = await result_of(tool_that("done", needs_approval=True))
-    assert (result.status, result.attempts) == ("rejected", 0)
-    assert json.loads(result.output) == {
-        "status": "rejected",
-        "message": "f needs approval, and there is no approver.",
-    }
 
 
 async def test_a_retryable_failure_is_retried_and_each_retry_is_counted_and_reported():
@@ -351,15 +337,14 @@ async def test_the_context_has_session_and_call_and_the_same_idempotency_key_for
     assert progress == [("c1", "try 1"), ("c1", "try 2"), ("c1", "try 3")]
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "same"),
+@for_each(
+    "first, second, same",
     [
         (("s", "since 1", "c1"), ("s", "since 1", "c1"), True),
         (("s", "since 1", "c1"), ("s", "since 1", "c2"), False),
         (("s", "since 1", "c1"), ("s", "since 2", "c1"), False),
         (("s", None, "c1"), ("s", None, "c1"), False),
     ],
-    ids=["resumed", "another call", "another session of the same name", "no session"],
 )
 async def test_an_idempotency_key_is_unique_to_one_call_of_one_session(first, second, same):
     keys = []
@@ -372,36 +357,11 @@ async def test_an_idempotency_key_is_unique_to_one_call_of_one_session(first, se
     assert (keys[0] == keys[1]) == same
 
 
-async def test_a_plain_function_sees_aborted_after_its_time_limit():
-    stopped = threading.Event()
-
-    def slow(arguments, context):
-        while not context.aborted:
-            pass
-        stopped.set()
-
-    result = await result_of(Tool("f", "", None, slow, effect="read", timeout=0.01, retry=0))
-    assert result.error.kind == "timeout"
-    assert stopped.wait(5)
-
-
 class Panic(BaseException):
     """A BaseException, as extension libraries raise it."""
 
 
-@pytest.mark.parametrize(
-    "raised",
-    [Panic("x"), SystemExit(3), BaseExceptionGroup("g", [Panic("x"), Panic("y")])],
-    ids=repr,
-)
-async def test_every_exception_of_a_tool_becomes_an_error_result(raised):
-    result = await result_of(tool_that(raised, "read"))
-    assert (result.status, result.error.kind) == ("error", "execution")
-
-
-@pytest.mark.parametrize(
-    "raised", [Panic("x"), SystemExit(3), ValueError("y" * 9000)], ids=["panic", "exit", "long"]
-)
+@for_each("raised", [Panic("x"), SystemExit(3), ValueError("y" * 9000)])
 async def test_every_exception_of_a_parser_becomes_a_short_validation_error(raised):
     def parse(arguments):
         raise raised
@@ -411,7 +371,7 @@ async def test_every_exception_of_a_parser_becomes_a_short_validation_error(rais
     assert len(result.output) < 2100
 
 
-async def test_a_rejection_by_the_tool_looks_like_a_rejection_by_a_person():
+async def test_a_rejection_by_the_tool_looks_like_a_rejection_by_an_approver():
     result = await result_of(tool_that(ToolError("rejected", "Not on Sundays.")))
     assert (result.status, result.attempts) == ("rejected", 1)
     assert result.output == '{"status": "rejected", "message": "Not on Sundays."}'

@@ -1,8 +1,7 @@
-import pytest
-
 from stage0_gateway import ToolCall
 from stage3_tools import Tool, ToolError, ToolResult
 from stage3_tools.execution.results import MAY_HAVE_HAPPENED, failed, interrupted, status_after
+from tests.tables import for_each
 
 CALL = ToolCall("c1", "f", "{}")
 
@@ -26,8 +25,8 @@ def test_failed_creates_a_result_for_the_call():
     )
 
 
-@pytest.mark.parametrize(
-    ("kind", "status"),
+@for_each(
+    "kind, status",
     [
         ("validation", "error"),
         ("not_found", "error"),
@@ -47,15 +46,14 @@ def test_an_unknown_effect_is_stated_in_the_output():
     assert output == f"Error (timeout): Too slow.\n{MAY_HAVE_HAPPENED}"
 
 
-@pytest.mark.parametrize(
-    ("begun", "status", "attempts"),
+@for_each(
+    "begun, status, attempts",
     [
         (None, "interrupted", 0),
         (tool_of("read"), "interrupted", 1),
         (tool_of("idempotent"), "interrupted", 1),
         (tool_of("write"), "unknown_effect", 1),
     ],
-    ids=["not started", "read", "idempotent", "write"],
 )
 def test_an_interrupted_call_has_an_unknown_effect_only_if_a_write_had_begun(
     begun, status, attempts
@@ -72,8 +70,8 @@ def test_an_interrupted_call_may_contain_a_reason():
     assert interrupted(CALL, None, "Because.").output == "Error (interrupted): Because."
 
 
-@pytest.mark.parametrize(
-    ("effect", "kind", "named", "status"),
+@for_each(
+    "effect, kind, named, status",
     [
         ("write", "execution", False, "unknown_effect"),
         ("write", "execution", True, "error"),

@@ -42,7 +42,7 @@ NETWORK = ToolError("network", "x", retryable=True)
 FINAL = ToolError("execution", "x")
 
 
-@pytest.mark.parametrize("effect", ["read", "idempotent"])
+@for_each("effect", ["read", "idempotent"])
 async def test_a_retryable_error_is_retried_until_success(effect):
     attempts = Attempts(TIMEOUT, NETWORK, TIMEOUT)
     assert await attempts.under(tool_of(effect)) == "ok"
@@ -50,11 +50,7 @@ async def test_a_retryable_error_is_retried_until_success(effect):
     assert attempts.reported == [("timeout", 1), ("network", 2), ("timeout", 3)]
 
 
-@pytest.mark.parametrize(
-    ("error", "tries"),
-    [(TIMEOUT, 4), (NETWORK, 6), (FINAL, 1)],
-    ids=["timeout", "network", "other"],
-)
+@for_each("error, tries", [(TIMEOUT, 4), (NETWORK, 6), (FINAL, 1)])
 async def test_the_number_of_attempts_depends_on_the_error_kind(error, tries):
     attempts = Attempts(*[error] * 10)
     with pytest.raises(ToolError) as raised:
@@ -102,13 +98,6 @@ def test_the_retry_policy_is_taken_from_tool_then_error_then_kind(tool, error, p
     assert policy_of(tool, error) == policy
 
 
-async def test_a_write_is_never_retried():
-    attempts = Attempts(NETWORK)
-    with pytest.raises(ToolError):
-        await attempts.under(tool_of("write"))
-    assert attempts.numbers == [1]
-
-
 @pytest.fixture
 def waits():
     """Collect the delay in seconds before each retry."""
@@ -137,14 +126,14 @@ async def test_the_delay_of_an_error_is_constant(waits):
 async def test_a_tool_that_converts_its_cancellation_is_not_retried():
     numbers = []
 
-    async def stubborn(arguments):
+    async def failing(arguments):
         numbers.append(len(numbers))
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
             raise NETWORK from None
 
-    registry = ToolRegistry(Tool("f", "", None, stubborn, effect="read"))
+    registry = ToolRegistry(Tool("f", "", None, failing, effect="read"))
     running = asyncio.create_task(execute_tool_call(registry, ToolCall("c", "f", "{}")))
     while not numbers:  # noqa: ASYNC110 (no event exists yet)
         await asyncio.sleep(0)

@@ -5,6 +5,8 @@ import pytest
 from stage0_gateway import ToolCall
 from stage3_tools import ExecutionSettings, Tool, ToolRegistry, execute_tool_calls
 from stage3_tools.execution.several_calls import PendingCall, cancel, groups, run_group
+from tests.stage3_tools.conversation import Recorder
+from tests.tables import for_each
 
 
 def calls(*names):
@@ -33,12 +35,12 @@ class Group:
         return [one.interrupt(self.settings) for one in self.pending]
 
 
-class Stage:
+class GatedTools:
     """Tools that block until they are released, and a log of their starts and ends."""
 
     def __init__(self, *names, exclusive=(), effect="read"):
         self.running, self.most, self.log = set(), 0, []
-        self.go = {name: asyncio.Event() for name in names}
+        self.gates = {name: asyncio.Event() for name in names}
         self.registry = ToolRegistry(
             *(
                 Tool(name, "", None, self._held(name), effect=effect, exclusive=name in exclusive)
@@ -52,7 +54,7 @@ class Stage:
             self.most = max(self.most, len(self.running))
             self.log.append(f"+{name}")
             try:
-                await self.go[name].wait()
+                await self.gates[name].wait()
             finally:
                 self.running.discard(name)
                 self.log.append(f"-{name}")
@@ -67,49 +69,49 @@ class Stage:
 
 
 async def test_calls_run_in_parallel_and_results_are_in_call_order():
-    stage = Stage("a", "b", "c")
-    batch = asyncio.create_task(execute_tool_calls(stage.registry, calls("a", "b", "c")))
-    assert await stage.settle() == ["a", "b", "c"]
+    tools = GatedTools("a", "b", "c")
+    batch = asyncio.create_task(execute_tool_calls(tools.registry, calls("a", "b", "c")))
+    assert await tools.settle() == ["a", "b", "c"]
     for name in "cba":
-        stage.go[name].set()
-        await stage.settle()
+        tools.gates[name].set()
+        await tools.settle()
     assert [each.output for each in await batch] == ["a", "b", "c"]
-    assert stage.log[3:] == ["-c", "-b", "-a"]
+    assert tools.log[3:] == ["-c", "-b", "-a"]
 
 
-@pytest.mark.parametrize(("cap", "most"), [(1, 1), (2, 2), (8, 4)])
+@for_each("cap, most", [(1, 1), (2, 2), (8, 4)])
 async def test_max_parallel_limits_the_tools_that_run_at_once(cap, most):
-    stage = Stage(*"abcd")
-    for each in stage.go.values():
+    tools = GatedTools(*"abcd")
+    for each in tools.gates.values():
         each.set()
-    results = await execute_tool_calls(stage.registry, calls(*"abcd"), max_parallel=cap)
+    results = await execute_tool_calls(tools.registry, calls(*"abcd"), max_parallel=cap)
     assert [each.output for each in results] == [*"abcd"]
-    assert stage.most <= most
+    assert tools.most <= most
     if cap == 1:
-        assert stage.log == ["+a", "-a", "+b", "-b", "+c", "-c", "+d", "-d"]
+        assert tools.log == ["+a", "-a", "+b", "-b", "+c", "-c", "+d", "-d"]
 
 
 async def test_an_exclusive_tool_runs_alone_and_in_order():
-    stage = Stage(*"abxcd", exclusive="x")
-    batch = asyncio.create_task(execute_tool_calls(stage.registry, calls(*"abxcd")))
+    tools = GatedTools(*"abxcd", exclusive="x")
+    batch = asyncio.create_task(execute_tool_calls(tools.registry, calls(*"abxcd")))
     steps = []
     for name in ["a", "b", "x", "c", "d"]:
-        steps.append(await stage.settle())
-        stage.go[name].set()
+        steps.append(await tools.settle())
+        tools.gates[name].set()
     await batch
     assert steps == [["a", "b"], ["b"], ["x"], ["c", "d"], ["d"]]
 
 
-async def test_a_failed_call_does_not_affect_the_others(new_recorder):
+async def test_a_failed_call_does_not_affect_the_others():
     broken = Tool("broken", "", None, lambda arguments: 1 / 0, effect="read")
-    registry = ToolRegistry(new_recorder("a").tool, broken)
-    results = await execute_tool_calls(registry, calls("a", "broken", "nobody", "a"))
+    registry = ToolRegistry(Recorder("a").tool, broken)
+    results = await execute_tool_calls(registry, calls("a", "broken", "unknown", "a"))
     assert [each.status for each in results] == ["completed", "error", "error", "completed"]
     assert [each.call_id for each in results] == ["c1", "c2", "c3", "c4"]
 
 
 async def test_a_cancelled_group_cancels_its_tools_and_waits_until_they_end():
-    stage, cleaned = Stage("a"), []
+    tools, cleaned = GatedTools("a"), []
 
     async def careful(arguments):
         try:
@@ -119,27 +121,27 @@ async def test_a_cancelled_group_cancels_its_tools_and_waits_until_they_end():
             await asyncio.sleep(0)
             cleaned.append("careful")
 
-    stage.registry.register(Tool("careful", "", None, careful))
-    batch = asyncio.create_task(execute_tool_calls(stage.registry, calls("a", "careful")))
-    await stage.settle()
+    tools.registry.register(Tool("careful", "", None, careful))
+    batch = asyncio.create_task(execute_tool_calls(tools.registry, calls("a", "careful")))
+    await tools.settle()
     batch.cancel()
     with pytest.raises(asyncio.CancelledError):
         await batch
-    assert (cleaned, stage.running) == (["careful"], set())
+    assert (cleaned, tools.running) == (["careful"], set())
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def test_after_a_stop_every_call_has_a_result_and_only_started_writes_have_an_unknown_effect():
-    stage = Stage(*"abc", effect="write")
+    tools = GatedTools(*"abc", effect="write")
     batch = Group(
-        stage.registry,
-        [*calls(*"abc"), ToolCall("c4", "nobody", "{}")],
+        tools.registry,
+        [*calls(*"abc"), ToolCall("c4", "unknown", "{}")],
         max_parallel=2,
     )
     running = asyncio.create_task(batch.run())
-    await stage.settle()
-    stage.go["b"].set()
-    await stage.settle()
+    await tools.settle()
+    tools.gates["b"].set()
+    await tools.settle()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -153,17 +155,17 @@ async def test_after_a_stop_every_call_has_a_result_and_only_started_writes_have
 
 
 async def test_a_call_that_waits_for_a_free_slot_counts_as_not_started():
-    stage = Stage(*"ab", effect="write")
-    batch = Group(stage.registry, calls("a", "b"), max_parallel=1)
+    tools = GatedTools(*"ab", effect="write")
+    batch = Group(tools.registry, calls("a", "b"), max_parallel=1)
     running = asyncio.create_task(batch.run())
-    await stage.settle()
+    await tools.settle()
     running.cancel()
     results = await batch.stop()
     assert [(each.status, each.attempts) for each in results] == [
         ("unknown_effect", 1),
         ("interrupted", 0),
     ]
-    assert stage.log == ["+a", "-a"]
+    assert tools.log == ["+a", "-a"]
     await asyncio.wait({running})
 
 
@@ -199,15 +201,15 @@ async def test_a_second_cancellation_does_not_lose_the_results():
 
 
 async def test_a_stopped_group_does_not_expose_results_that_were_not_approved():
-    stage = Stage("a")
-    stage.go["a"].set()
+    tools = GatedTools("a")
+    tools.gates["a"].set()
 
     async def thinking(request):
         await asyncio.Event().wait()
 
-    batch = Group(stage.registry, calls("a"), ExecutionSettings(approve_result=thinking))
+    batch = Group(tools.registry, calls("a"), ExecutionSettings(approve_result=thinking))
     running = asyncio.create_task(batch.run())
-    await stage.settle()
+    await tools.settle()
     running.cancel()
     [result] = await batch.stop()
     assert result.status == "interrupted"
@@ -215,24 +217,14 @@ async def test_a_stopped_group_does_not_expose_results_that_were_not_approved():
     await asyncio.wait({running})
 
 
-async def test_calls_with_missing_or_repeated_ids_all_get_results(new_recorder):
+async def test_calls_with_missing_or_repeated_ids_all_get_results():
     same = [ToolCall("", "a", "{}"), ToolCall("x", "a", "{}"), ToolCall("x", "a", "{}")]
-    results = await execute_tool_calls(ToolRegistry(new_recorder("a").tool), same)
+    results = await execute_tool_calls(ToolRegistry(Recorder("a").tool), same)
     assert [(each.call_id, each.status) for each in results] == [
         ("", "completed"),
         ("x", "completed"),
         ("x", "completed"),
     ]
-
-
-async def test_without_an_approver_only_calls_that_need_approval_are_rejected(
-    new_recorder,
-):
-    insisting = Tool("careful", "", None, lambda arguments: "done", needs_approval=True)
-    results = await execute_tool_calls(
-        ToolRegistry(new_recorder("a").tool, insisting), calls("careful", "a")
-    )
-    assert [each.status for each in results] == ["rejected", "completed"]
 
 
 async def test_a_tool_that_cancels_its_own_task_does_not_affect_the_others():
@@ -251,14 +243,11 @@ async def test_a_tool_that_cancels_its_own_task_does_not_affect_the_others():
     assert (first.status, second.status, second.output) == ("unknown_effect", "completed", "result")
 
 
-@pytest.mark.parametrize("most", [0, -1])
+@for_each("most", [0, -1])
 async def test_max_parallel_below_1_raises_a_value_error(most):
     tool = Tool("pay", "", None, lambda arguments: 1)
     with pytest.raises(ValueError, match="max_parallel"):
-        await asyncio.wait_for(
-            execute_tool_calls(ToolRegistry(tool), [ToolCall("a", "pay", "{}")], max_parallel=most),
-            0.05,
-        )
+        await execute_tool_calls(ToolRegistry(tool), calls("pay"), max_parallel=most)
 
 
 async def test_a_tool_that_mutates_its_arguments_is_retried_with_the_original_arguments():

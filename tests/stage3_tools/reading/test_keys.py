@@ -1,7 +1,5 @@
 """Arguments under another key than "arguments" are issues, and remarks are not."""
 
-import pytest
-
 from stage3_tools.reading.keys import misplaced_arguments
 from tests.tables import for_each
 
@@ -35,7 +33,7 @@ def test_a_synonym_or_a_misspelling_of_arguments_is_an_issue(key, arguments):
     assert issues({**arguments, key: {"days": 3}}) == [(f"/{key}", "arguments_key", HINT)]
 
 
-@pytest.mark.parametrize("arguments", [{}, {"arguments": None}, {"arguments": {}}])
+@for_each("arguments", [{}, {"arguments": None}, {"arguments": {}}])
 def test_a_parameter_of_the_tool_beside_the_arguments_is_an_issue(arguments):
     for key in ("days", "reason", "Days"):
         hint = f'write it into the arguments: {{"arguments": {{"{key}": …}}}}'

@@ -4,6 +4,8 @@ from contextlib import nullcontext, suppress
 import pytest
 
 from stage3_tools.run.cancellation import run_until_stopped
+from tests.stage3_tools.clock import now, without_waiting
+from tests.tables import for_each
 
 
 async def forever():
@@ -23,9 +25,11 @@ async def test_the_event_aborts_the_body():
     assert await run_until_stopped(forever(), abort, None) == "aborted"
 
 
+@without_waiting
 async def test_the_time_limit_stops_the_body():
-    assert await run_until_stopped(forever(), asyncio.Event(), 0.001) == "timeout"
-    assert await run_until_stopped(forever(), None, 0.001) == "timeout"
+    assert await run_until_stopped(forever(), asyncio.Event(), 60) == "timeout"
+    assert await run_until_stopped(forever(), None, 60) == "timeout"
+    assert now() == 120
 
 
 async def test_an_event_that_is_already_set_aborts_the_body_at_its_first_await():
@@ -57,7 +61,7 @@ async def test_the_cleanup_of_the_body_is_awaited():
     assert steps == ["cleaned up"]
 
 
-@pytest.mark.parametrize("error", [ValueError, TimeoutError])
+@for_each("error", [ValueError, TimeoutError])
 async def test_an_exception_of_the_body_propagates(error):
     async def body():
         raise error("own")
@@ -74,7 +78,7 @@ async def test_cancelling_the_task_raises_cancelled_error():
         await task
 
 
-@pytest.mark.parametrize("also_cancelled", [False, True])
+@for_each("also_cancelled", [False, True])
 async def test_a_body_that_ends_before_it_receives_the_time_limit_is_only_cancelled_by_others(
     also_cancelled,
 ):

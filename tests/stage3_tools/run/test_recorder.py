@@ -29,13 +29,10 @@ from stage3_tools import (
     tool,
 )
 from stage3_tools.run.recorder import run_and_record_calls
+from tests.stage3_tools.conversation import Recorder, unused_chat
+from tests.tables import for_each
 
 CALLS = (ToolCall("a", "f"), ToolCall("b", "g"))
-
-
-async def unused_chat(messages, **keywords):
-    """Fail: the run makes no request."""
-    raise AssertionError
 
 
 class Answering:
@@ -212,8 +209,8 @@ async def test_an_exclusive_call_and_the_calls_behind_it_are_recorded_when_they_
     assert journal.text == "+a +b =a =b +X =X +c +d =c =d"
 
 
-@pytest.mark.parametrize("exclusive", [False, True])
-@pytest.mark.parametrize("end", ["cancelled", "aborted", "out of time"])
+@for_each("exclusive", [False, True])
+@for_each("end", ["cancelled", "aborted", "out of time"])
 async def test_a_run_that_was_stopped_records_no_further_start(end, exclusive):
     async def stop(arguments):
         if end == "cancelled":
@@ -240,7 +237,7 @@ async def test_a_run_that_was_stopped_records_no_further_start(end, exclusive):
     assert statuses == ["completed", "interrupted", "interrupted", "interrupted"]
 
 
-async def test_a_run_that_is_stopped_while_a_start_is_recorded_runs_no_tool(new_recorder):
+async def test_a_run_that_is_stopped_while_a_start_is_recorded_runs_no_tool():
     class StoppingStore(MemoryStore):
         async def append(self, session_id, *records, expected=None):
             length = await super().append(session_id, *records, expected=expected)
@@ -248,7 +245,7 @@ async def test_a_run_that_is_stopped_while_a_start_is_recorded_runs_no_tool(new_
                 abort.set()
             return length
 
-    abort, recorder = Abort(), new_recorder("f")
+    abort, recorder = Abort(), Recorder("f")
     answering = Answering(recorder.tool, tool_named("g"), abort=abort)
     records = answering.run.transcript.store.records("")
     answering.run.transcript.store = StoppingStore({"": records})
@@ -261,7 +258,7 @@ async def test_a_run_that_is_stopped_while_a_start_is_recorded_runs_no_tool(new_
 
 
 async def test_a_conflict_at_a_later_start_cancels_the_running_calls_and_starts_no_other():
-    class RivalStore(MemoryStore):
+    class ConcurrentStore(MemoryStore):
         async def append(self, session_id, *records, expected=None):
             length = await super().append(session_id, *records, expected=expected)
             if short(records) == "=a":  # another run starts the next call
@@ -270,7 +267,7 @@ async def test_a_conflict_at_a_later_start_cancels_the_running_calls_and_starts_
 
     journal = Journal("abcd", max_parallel_tools=2)
     transcript = journal.answering.run.transcript
-    transcript.store = RivalStore({"": transcript.store.records("")})
+    transcript.store = ConcurrentStore({"": transcript.store.records("")})
     assert await journal.open("a") == "+a +b =a +c"
     with pytest.raises(SessionConflict):
         await journal.running
@@ -300,8 +297,8 @@ async def test_calls_that_end_together_are_recorded_before_others_start_together
     await journal.running
 
 
-async def test_a_call_that_needs_approval_is_stored_and_announced_and_nothing_runs(new_recorder):
-    recorder = new_recorder("f")
+async def test_a_call_that_needs_approval_is_stored_and_announced_and_nothing_runs():
+    recorder = Recorder("f")
     answering = Answering(recorder.tool, tool_named("g", needs_approval=True))
     assert await answering() == (CALLS[1],)
     assert (recorder.seen, await answering.results()) == ([], [])
@@ -390,8 +387,8 @@ async def test_an_exception_of_a_progress_listener_ends_the_run_after_the_tool_f
     assert await answering.results() == [("a", "done")]
 
 
-async def test_known_results_are_stored_without_running_their_calls(new_recorder):
-    recorder = new_recorder("f")
+async def test_known_results_are_stored_without_running_their_calls():
+    recorder = Recorder("f")
     known = await execute_tool_call(ToolRegistry(tool_named("f", "known")), CALLS[0])
     answering = Answering(recorder.tool, tool_named("g"))
     await answering(known={"a": known})

@@ -1,10 +1,10 @@
-import pytest
-
 from stage0_gateway import Gateway, ImagePart, ScriptedModel, TextPart, ToolCall
 from stage1_context import ContextEngine
 from stage2_output import OutputController
 from stage3_tools import Tool, ToolError, ToolLoopDeps, ToolRegistry, run_tool_loop
 from stage3_tools.run.repeats import Repeats
+from tests.stage3_tools.conversation import DONE
+from tests.tables import for_each
 
 
 def call(arguments="{}", name="f"):
@@ -37,9 +37,7 @@ def test_a_repeated_call_gets_a_note_from_the_third_time_and_is_rejected_from_th
     assert notes_of(Repeats(), *[call()] * 6) == ["", "", note(3), note(4), block(5), block(6)]
 
 
-@pytest.mark.parametrize(
-    "other", [call('{"a": 1}'), call(name="g")], ids=["other arguments", "other tool"]
-)
+@for_each("other", [call('{"a": 1}'), call(name="g")])
 def test_a_different_call_resets_the_count(other):
     assert notes_of(Repeats(), call(), call(), other, call(), call(), call()) == [
         "",
@@ -73,7 +71,7 @@ async def test_the_note_is_appended_to_a_result_of_parts():
     picture = ImagePart("AAAA")
     look = Tool("look", "", None, lambda arguments: picture, effect="read")
     decision = '{"tool": "look", "arguments": {}}'
-    model = ScriptedModel([decision] * 3 + ['{"tool": null, "reply": "done"}'])
+    model = ScriptedModel([decision] * 3 + [DONE])
     async with Gateway("openai:m", transport=model) as gateway:
         context = ContextEngine()
         deps = ToolLoopDeps(gateway.chat, context, OutputController(), ToolRegistry(look))

@@ -21,11 +21,7 @@ from stage3_tools import (
     ToolRegistry,
     TurnEnded,
 )
-
-
-async def unused_chat(messages, **keywords):
-    """Fail: the run makes no request."""
-    raise AssertionError
+from tests.stage3_tools.conversation import unused_chat
 
 
 def a_run(**options):

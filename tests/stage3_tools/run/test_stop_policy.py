@@ -1,5 +1,3 @@
-import pytest
-
 from stage0_gateway import Message, ToolCall
 from stage1_context import ContextEngine, Transcript
 from stage2_output import Issue, OutputController
@@ -20,9 +18,10 @@ from stage3_tools.run.stop_policy import (
     StopPolicy,
     awaiting_approval,
 )
+from tests.tables import for_each
 
 CALL = ToolCall("c1", "send")
-TOLD = "The model gave no valid reply in {} attempts. The last feedback: No JSON."
+FEEDBACK = "The model gave no valid reply in {} attempts. The last feedback: No JSON."
 
 
 async def unused_chat(messages, **keywords):
@@ -55,12 +54,12 @@ def test_a_second_empty_reply_ends_the_run():
     ]
 
 
-@pytest.mark.parametrize("retries", [0, 2])
+@for_each("retries", [0, 2])
 def test_invalid_replies_end_the_run_when_the_retries_are_exhausted(retries):
     found = endings(
         InvalidReply(Message.assistant("x"), "No JSON."), retries + 1, max_parse_retries=retries
     )
-    assert found == [None] * retries + [Ending("parse_failed", None, TOLD.format(retries + 1))]
+    assert found == [None] * retries + [Ending("parse_failed", None, FEEDBACK.format(retries + 1))]
 
 
 def test_a_call_resets_the_count_of_invalid_replies():
@@ -72,7 +71,7 @@ def test_a_call_resets_the_count_of_invalid_replies():
         stop.after(each)
         for each in (unusable, turn(ToolCalls(Message.assistant(""))), unusable, unusable)
     ]
-    assert found == [None, None, None, Ending("parse_failed", None, TOLD.format(2))]
+    assert found == [None, None, None, Ending("parse_failed", None, FEEDBACK.format(2))]
 
 
 def test_a_call_beside_text_has_a_count_of_its_own_with_the_same_limit():
@@ -81,12 +80,12 @@ def test_a_call_beside_text_has_a_count_of_its_own_with_the_same_limit():
     beside_text = turn(InvalidReply(Message.assistant("x"), "No JSON.", (issue,)))
     stop = policy(max_parse_retries=1)
     assert [stop.after(each) for each in (invalid, beside_text)] == [None, None]
-    assert stop.after(beside_text) == Ending("parse_failed", None, TOLD.format(2))
+    assert stop.after(beside_text) == Ending("parse_failed", None, FEEDBACK.format(2))
     stop = policy(max_parse_retries=1)
     alone = turn(ToolCalls(Message.assistant("")))
     turns = [beside_text, invalid, alone, beside_text, invalid]
     assert [stop.after(each) for each in turns] == [None] * 5
-    assert stop.after(invalid) == Ending("parse_failed", None, TOLD.format(2))
+    assert stop.after(invalid) == Ending("parse_failed", None, FEEDBACK.format(2))
 
 
 def test_after_too_many_turns_with_only_rejected_calls_the_next_request_is_the_last():

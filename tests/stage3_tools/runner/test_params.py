@@ -9,6 +9,7 @@ from stage1_context import Transcript
 from stage3_tools import RegistrationError, RunnerParams, ToolLoopOptions, ToolRegistry
 from stage3_tools.dialects.escaping import feedback_message
 from stage3_tools.runner.params import Edits
+from tests.tables import for_each
 
 A, B, C = map(Message.user, "abc")
 
@@ -141,9 +142,7 @@ def test_a_function_that_raises_or_returns_a_wrong_type_changes_nothing():
     assert conversation.edits.params.messages == (A, B)
 
 
-@pytest.mark.parametrize(
-    "message", [Message.tool("r", "c"), Message.assistant("", [ToolCall("c", "f", "{}")])]
-)
+@for_each("message", [Message.tool("r", "c"), Message.assistant("", [ToolCall("c", "f", "{}")])])
 def test_calls_and_results_raise_a_value_error_and_their_whole_edit_is_dropped(message):
     conversation = Conversation(A)
     with pytest.raises(ValueError, match="Calls and results cannot be pushed"):

@@ -1,6 +1,7 @@
 """Tests of the runner in both dialects, with messages or a session, with whole replies or streams."""
 
 import asyncio
+import inspect
 import json
 import re
 from collections import Counter
@@ -29,6 +30,9 @@ from stage3_tools import (
     ToolRegistry,
     ToolRunner,
 )
+from tests.stage3_tools.clock import without_waiting
+from tests.stage3_tools.conversation import DONE
+from tests.tables import for_each
 
 GO = Message.user("Go.")
 
@@ -42,6 +46,13 @@ class Conversation:
         self.ran, self.ids = Counter(), 0
         self.tools = [Tool("f", "", None, self.f, effect="read")]
         self.model = self.gateway = self.engine = self.last = None
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_):
+        if self.gateway is not None:
+            await self.gateway.aclose()
 
     async def f(self, arguments):
         self.ran[arguments["x"]] += 1
@@ -115,38 +126,46 @@ def held(arguments):
     return asyncio.Event().wait()
 
 
-@pytest.fixture(params=[*MODES[::3], *STREAMS])
-async def conversation(request):
-    made = Conversation(request.param)
-    yield made
-    if made.gateway is not None:
-        await made.gateway.aclose()
+KINDS = [*MODES[::3], *STREAMS]
+
+
+def for_each_kind(test):
+    """Run a test with a conversation of each kind, as `for_each("kind", KINDS)`."""
+
+    async def run(kind, **others):
+        async with Conversation(kind) as conversation:
+            await test(conversation=conversation, **others)
+
+    names = [name for name in inspect.signature(test).parameters if name != "conversation"]
+    parameters = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in ("kind", *names)
+    ]
+    run.__signature__ = inspect.Signature(parameters)
+    run.__name__, run.__doc__ = test.__name__, test.__doc__
+    return for_each("kind", KINDS)(run)
 
 
 @pytest.fixture
 async def simple():
     """One dialect and mode, for tests of behavior that does not depend on them."""
-    made = Conversation("native messages")
-    yield made
-    if made.gateway is not None:
-        await made.gateway.aclose()
+    async with Conversation("native messages") as conversation:
+        yield conversation
 
 
 @pytest.fixture
 async def streamed():
-    made = Conversation("native messages stream")
-    yield made
-    if made.gateway is not None:
-        await made.gateway.aclose()
+    async with Conversation("native messages stream") as conversation:
+        yield conversation
 
 
-WENT = ("user", "Go.")
-CALLED = [WENT, ("assistant", ""), ("tool", "r1")]
+QUESTION = ("user", "Go.")
+CALLED = [QUESTION, ("assistant", ""), ("tool", "r1")]
 
 
 # ---- iterating
 
 
+@for_each_kind
 async def test_each_reply_is_an_item_of_the_iteration_including_the_last(conversation):
     runner, seen = (
         await conversation.runner(
@@ -173,6 +192,7 @@ async def test_each_reply_is_an_item_of_the_iteration_including_the_last(convers
     )
 
 
+@for_each_kind
 async def test_awaiting_a_runner_returns_the_last_parsed_reply(conversation):
     runner = await conversation.runner(conversation.calls(1), conversation.answer())
     response = await runner
@@ -192,6 +212,7 @@ async def test_items_have_the_same_content_and_calls_in_both_dialects(simple):
         ]
 
 
+@for_each_kind
 async def test_a_second_iteration_raises_a_runtime_error(conversation):
     runner = await conversation.runner(conversation.answer())
     async for _ in runner:
@@ -223,6 +244,7 @@ async def test_without_a_limit_the_model_may_call_thirty_times(simple):
     assert runner.result.tool_rounds == 30
 
 
+@for_each_kind
 async def test_max_iterations_0_makes_no_request_and_awaiting_raises(conversation):
     runner = await conversation.runner(max_iterations=0)
     with pytest.raises(RuntimeError, match="No request was made, because max_iterations is 0"):
@@ -239,6 +261,7 @@ async def test_max_iterations_0_makes_no_request_and_awaiting_raises(conversatio
     )
 
 
+@for_each_kind
 async def test_calls_of_the_last_iteration_get_error_results_and_do_not_run(conversation):
     runner = await conversation.runner(
         conversation.calls(1), conversation.calls(2, 3), max_iterations=2
@@ -255,6 +278,7 @@ async def test_calls_of_the_last_iteration_get_error_results_and_do_not_run(conv
     assert runner.result.status == "limit"
 
 
+@for_each_kind
 async def test_calls_of_the_last_iteration_run_if_their_results_are_requested(conversation):
     runner = await conversation.runner(conversation.calls(1), max_iterations=1)
     async for _ in runner:
@@ -262,6 +286,7 @@ async def test_calls_of_the_last_iteration_run_if_their_results_are_requested(co
     assert (conversation.ran, await conversation.history()) == ({1: 1}, CALLED)
 
 
+@for_each_kind
 async def test_a_message_pushed_after_the_last_iteration_is_stored_but_not_sent(conversation):
     runner = await conversation.runner(conversation.answer(), max_iterations=1)
     async for _ in runner:
@@ -281,6 +306,7 @@ async def test_negative_max_iterations_raise_a_value_error(simple):
 # ---- edits
 
 
+@for_each_kind
 async def test_pushed_messages_follow_the_results_and_come_before_the_next_request(conversation):
     runner = await conversation.runner(conversation.calls(1), conversation.answer())
     async for _ in runner:
@@ -293,6 +319,7 @@ async def test_pushed_messages_follow_the_results_and_come_before_the_next_reque
     assert [text.split("\n")[-1] for text in conversation.asked[1]] == ["Go.", "r1", "a", "b", "c"]
 
 
+@for_each_kind
 async def test_a_message_pushed_after_the_last_reply_continues_the_run(conversation):
     runner = await conversation.runner(
         conversation.answer("one"), conversation.answer("two"), conversation.answer("three")
@@ -305,6 +332,7 @@ async def test_a_message_pushed_after_the_last_reply_continues_the_run(conversat
     assert runner.result.reply == "three"
 
 
+@for_each_kind
 async def test_a_message_pushed_before_the_first_step_is_part_of_the_first_request(conversation):
     runner = await conversation.runner(conversation.answer())
     runner.push_messages(Message.user("and this"))
@@ -316,6 +344,7 @@ async def test_a_message_pushed_before_the_first_step_is_part_of_the_first_reque
     ]
 
 
+@for_each_kind
 async def test_after_the_end_pushing_messages_or_setting_params_raises(conversation):
     runner = await conversation.runner(conversation.answer())
     await runner
@@ -331,14 +360,14 @@ async def test_after_the_end_pushing_messages_or_setting_params_raises(conversat
 async def test_a_listener_of_loop_end_cannot_push_messages(simple):
     late = []
 
-    def hear(event):
+    def listen(event):
         if event.name == "loop_end":
             with pytest.raises(RuntimeError, match="The run is over"):
                 simple.last.push_messages(Message.user("more"))
             late.append(simple.last.result.status)
 
-    await (await simple.runner(simple.answer(), on_event=hear))
-    assert (late, await simple.history()) == (["completed"], [WENT, ("assistant", "done")])
+    await (await simple.runner(simple.answer(), on_event=listen))
+    assert (late, await simple.history()) == (["completed"], [QUESTION, ("assistant", "done")])
 
 
 async def test_calls_and_results_cannot_be_pushed(simple):
@@ -350,6 +379,7 @@ async def test_calls_and_results_cannot_be_pushed(simple):
     assert await simple.history() == [("user", "Go."), ("assistant", "done")]
 
 
+@for_each_kind
 async def test_new_parameters_apply_from_the_next_request_on(conversation):
     events, approved = [], []
     runner = await conversation.runner(
@@ -379,7 +409,7 @@ async def test_new_parameters_apply_from_the_next_request_on(conversation):
 
 
 async def test_the_dialect_may_change_between_two_turns(simple):
-    runner = await simple.runner(simple.calls(1), '{"tool": null, "reply": "done"}')
+    runner = await simple.runner(simple.calls(1), DONE)
     async for _ in runner:
         runner.set_params(replace(runner.params, dialect=PromptDialect()))
     assert runner.result.reply == "done"
@@ -396,6 +426,7 @@ def named_tools(request):
     return [each["name"] for each in in_prompt] + [each.name for each in request.tools]
 
 
+@for_each_kind
 async def test_tools_and_model_may_change_between_two_turns(conversation):
     runner = await conversation.runner(
         conversation.calls(1),
@@ -425,6 +456,7 @@ async def test_tools_and_model_may_change_between_two_turns(conversation):
     assert (results, conversation.ran) == (["r1", "g2", "r3"], {1: 1, 3: 1})
 
 
+@for_each_kind
 async def test_a_call_of_a_tool_that_was_removed_after_its_request_still_runs(conversation):
     runner = await conversation.runner(
         conversation.calls(1), conversation.calls(2), conversation.answer()
@@ -443,7 +475,7 @@ async def test_the_first_request_uses_the_tools_of_the_parameters(simple):
     await runner
     assert [named_tools(each) for each in simple.model.requests] == [["g"], ["g"]]
     assert await simple.history() == [
-        WENT,
+        QUESTION,
         ("assistant", ""),
         ("tool", "g1"),
         ("assistant", "done"),
@@ -461,6 +493,7 @@ async def test_tools_set_before_the_first_step_run_open_calls(simple):
     assert (await simple.history())[2] == ("tool", "g1")
 
 
+@for_each_kind
 async def test_parameters_are_frozen_and_a_function_that_raises_changes_nothing(conversation):
     runner = await conversation.runner(conversation.calls(1), conversation.answer())
 
@@ -476,8 +509,8 @@ async def test_parameters_are_frozen_and_a_function_that_raises_changes_nothing(
         assert runner.params == before
 
 
-@pytest.mark.parametrize(
-    ("change", "error", "words"),
+@for_each(
+    "change, error, words",
     [
         (lambda now: {"temperature": 1}, TypeError, "set_params accepts RunnerParams"),
         (lambda now: None, TypeError, "set_params accepts RunnerParams"),
@@ -485,7 +518,7 @@ async def test_parameters_are_frozen_and_a_function_that_raises_changes_nothing(
         (lambda now: replace(now, max_tool_rounds=-1), ValueError, "max_tool_rounds is -1"),
     ],
 )
-@pytest.mark.parametrize("kind", MODES[:2])
+@for_each("kind", MODES[:2])
 async def test_invalid_parameters_raise_an_error_and_change_nothing(kind, change, error, words):
     conversation = Conversation(kind)
     runner = await conversation.runner(conversation.answer())
@@ -538,7 +571,7 @@ async def test_replaced_messages_with_an_unpaired_result_are_repaired(simple):
         if runner.iteration_count == 2:  # removes a call but not its result
             runner.set_params(lambda now: replace(now, messages=[GO, *now.messages[2:]]))
     assert await simple.history() == [
-        WENT,
+        QUESTION,
         ("assistant", ""),
         ("tool", "r2"),
         ("assistant", "done"),
@@ -553,7 +586,7 @@ async def test_messages_replaced_before_the_first_step_are_the_initial_messages(
     assert [each.text for each in await runner.generate_tool_response()] == ["r7"]
     await runner
     assert await simple.history() == [
-        WENT,
+        QUESTION,
         ("assistant", ""),
         ("tool", "r7"),
         ("assistant", "done"),
@@ -563,6 +596,7 @@ async def test_messages_replaced_before_the_first_step_are_the_initial_messages(
 # ---- generate_tool_response
 
 
+@for_each_kind
 async def test_requesting_results_runs_the_calls_early_and_only_once(conversation):
     runner = await conversation.runner(conversation.calls(1, 2), conversation.answer())
     async for _ in runner:
@@ -581,6 +615,7 @@ async def test_requesting_results_runs_the_calls_early_and_only_once(conversatio
     assert [text for _, text in await conversation.history()] == ["Go.", "", "r1", "r2", "done"]
 
 
+@for_each_kind
 async def test_open_calls_of_the_initial_messages_can_run_before_the_first_step(conversation):
     conversation.dialect = "native"
     runner = await conversation.runner(conversation.answer())
@@ -608,6 +643,7 @@ async def test_the_first_step_runs_open_calls_of_the_initial_messages(simple):
     assert (simple.ran, await simple.history()) == ({1: 1}, [*CALLED, ("assistant", "done")])
 
 
+@for_each_kind
 async def test_two_tasks_may_request_the_results_concurrently(conversation):
     runner = await conversation.runner(conversation.calls(1), conversation.answer())
     async for _ in runner:
@@ -642,6 +678,7 @@ async def test_results_requested_during_the_next_step_belong_to_the_previous_rep
     assert [item.content async for item in steps] == ["done"]
 
 
+@for_each_kind
 async def test_after_a_cancelled_request_for_results_the_completed_results_are_available(
     conversation,
 ):
@@ -687,6 +724,7 @@ async def test_after_a_cancelled_request_before_the_first_step_the_results_are_a
 # ---- callbacks
 
 
+@for_each_kind
 async def test_callbacks_are_called_in_order(conversation):
     received = []
     runner = await conversation.runner(
@@ -709,9 +747,8 @@ async def test_callbacks_are_called_in_order(conversation):
     ]
 
 
-@pytest.mark.parametrize(
-    "name", ["on_iteration", "on_tool_call", "on_tool_result", "turn_end", "loop_end"]
-)
+@for_each("name", ["on_iteration", "on_tool_call", "on_tool_result", "turn_end", "loop_end"])
+@for_each_kind
 async def test_after_a_callback_raises_the_runner_can_continue(conversation, name):
     failing = [LookupError(name)]
 
@@ -739,6 +776,7 @@ async def test_after_a_callback_raises_the_runner_can_continue(conversation, nam
     assert runner.iteration_count == 2
 
 
+@for_each_kind
 async def test_after_a_listener_raises_at_the_last_decision_the_reply_is_stored_once(conversation):
     failing = [LookupError("decision")]
 
@@ -750,7 +788,7 @@ async def test_after_a_listener_raises_at_the_last_decision_the_reply_is_stored_
     with pytest.raises(LookupError):
         await runner
     assert (await runner).content == "done"
-    assert await conversation.history() == [WENT, ("assistant", "done")]
+    assert await conversation.history() == [QUESTION, ("assistant", "done")]
 
 
 async def test_a_reply_whose_callback_raised_is_delivered_by_the_next_iteration(simple):
@@ -769,7 +807,7 @@ async def test_a_reply_whose_callback_raised_is_delivered_by_the_next_iteration(
 async def test_callbacks_may_be_async_and_are_awaited_in_order(simple):
     received = []
 
-    def hear(name):
+    def listen(name):
         async def listen(*_):
             await asyncio.sleep(0)
             received.append(name)
@@ -777,7 +815,7 @@ async def test_callbacks_may_be_async_and_are_awaited_in_order(simple):
         return listen
 
     names = ("on_iteration", "on_tool_call", "on_tool_result")
-    listeners = {name: hear(name) for name in names}
+    listeners = {name: listen(name) for name in names}
     await (await simple.runner(simple.calls(1), simple.answer(), **listeners))
     assert received == ["on_iteration", "on_tool_call", "on_tool_result", "on_iteration"]
 
@@ -785,6 +823,7 @@ async def test_callbacks_may_be_async_and_are_awaited_in_order(simple):
 # ---- failed requests
 
 
+@for_each_kind
 async def test_after_a_failed_request_the_runner_continues_without_losing_or_repeating_anything(
     conversation,
 ):
@@ -803,6 +842,7 @@ async def test_after_a_failed_request_the_runner_continues_without_losing_or_rep
         aiter(runner)
 
 
+@for_each_kind
 async def test_edits_after_a_failed_request_apply_to_the_next_request(conversation):
     runner = await conversation.runner(conversation.calls(1), 500, conversation.answer())
     with pytest.raises(ServerFailed):
@@ -836,6 +876,7 @@ async def test_a_message_pushed_before_a_callback_raises_is_part_of_the_next_req
 # ---- done
 
 
+@for_each_kind
 async def test_done_waits_for_a_running_iteration(conversation):
     runner = await conversation.runner(conversation.calls(1), conversation.answer())
     waiting = asyncio.create_task(runner.done())
@@ -845,6 +886,7 @@ async def test_done_waits_for_a_running_iteration(conversation):
     assert (await waiting).content == "done"
 
 
+@for_each_kind
 async def test_done_raises_the_error_of_the_iteration_it_waited_for(conversation):
     runner = await conversation.runner(500, conversation.answer())
     waiting = asyncio.create_task(runner.done())
@@ -857,7 +899,8 @@ async def test_done_raises_the_error_of_the_iteration_it_waited_for(conversation
     assert (await runner.done()).content == "done"
 
 
-@pytest.mark.parametrize("wait", ["done", "run_until_done"])
+@for_each("wait", ["done", "run_until_done"])
+@for_each_kind
 async def test_waiting_for_an_abandoned_iteration_raises_a_runtime_error(conversation, wait):
     runner = await conversation.runner(conversation.calls(1))
     async for _ in runner:
@@ -877,6 +920,7 @@ async def test_awaiting_a_runner_inside_its_own_iteration_raises_a_runtime_error
     assert runner.result.status == "completed"
 
 
+@for_each_kind
 async def test_a_cancelled_iteration_can_be_continued(conversation):
     begun = asyncio.Event()
 
@@ -900,6 +944,7 @@ async def test_a_cancelled_iteration_can_be_continued(conversation):
 # ---- leaving the iteration
 
 
+@for_each_kind
 async def test_leaving_the_iteration_leaves_a_valid_history_at_once(conversation):
     runner = await conversation.runner(conversation.calls(1), conversation.calls(2))
     async for _ in runner:
@@ -915,6 +960,7 @@ async def test_leaving_the_iteration_leaves_a_valid_history_at_once(conversation
         aiter(runner)
 
 
+@for_each_kind
 async def test_an_exception_in_the_loop_body_leaves_a_valid_history(conversation):
     runner = await conversation.runner(conversation.calls(1))
 
@@ -932,7 +978,7 @@ async def test_an_exception_in_the_loop_body_leaves_a_valid_history(conversation
 async def test_the_last_reply_is_stored_even_if_the_consumer_leaves_after_it(simple):
     async for _ in await simple.runner(simple.answer()):
         break
-    assert await simple.history() == [WENT, ("assistant", "done")]
+    assert await simple.history() == [QUESTION, ("assistant", "done")]
 
 
 # ---- streams
@@ -941,12 +987,12 @@ async def test_the_last_reply_is_stored_even_if_the_consumer_leaves_after_it(sim
 async def test_listeners_receive_the_stream_before_the_reply_is_an_item(streamed):
     received = []
 
-    def hear(event):
+    def listen(event):
         if event.name == "reply_stream":
             event.stream.on("text", lambda piece: received.append(piece.delta))
 
     runner = await streamed.runner(
-        streamed.calls(1), streamed.answer("done and dusted"), on_event=hear
+        streamed.calls(1), streamed.answer("done and dusted"), on_event=listen
     )
     async for reply in runner:
         assert "".join(received) == reply.content
@@ -965,6 +1011,7 @@ async def test_a_failed_stream_ends_the_iteration_and_it_can_be_continued(stream
 # ---- aborts and limits
 
 
+@for_each_kind
 async def test_an_abort_before_the_first_step_prevents_every_request(conversation):
     abort = asyncio.Event()
     abort.set()
@@ -974,7 +1021,8 @@ async def test_an_abort_before_the_first_step_prevents_every_request(conversatio
     assert (conversation.model.requests, runner.result.status) == ([], "aborted")
 
 
-@pytest.mark.parametrize("early", [False, True])
+@for_each("early", [False, True])
+@for_each_kind
 async def test_an_abort_stops_a_tool_run_by_the_iteration_or_on_request(conversation, early):
     abort = asyncio.Event()
 
@@ -991,6 +1039,7 @@ async def test_an_abort_stops_a_tool_run_by_the_iteration_or_on_request(conversa
     assert [role for role, _ in await conversation.history()] == ["user", "assistant", "tool"]
 
 
+@for_each_kind
 async def test_an_abort_between_two_steps_keeps_the_reply_and_runs_nothing(conversation):
     abort = asyncio.Event()
     runner = await conversation.runner(conversation.calls(1), abort=abort)
@@ -1001,17 +1050,20 @@ async def test_an_abort_between_two_steps_keeps_the_reply_and_runs_nothing(conve
     assert await conversation.history() == [*CALLED[:2], ("tool", refused)]
 
 
-@pytest.mark.parametrize("early", [False, True])
-async def test_a_time_limit_stops_a_tool_run_by_the_iteration_or_on_request(simple, early):
-    simple.tools.append(Tool("g", "", None, held))
-    runner = await simple.runner(simple.calls(1, tool="g"), limits=RunLimits(seconds=0.5))
-    async for _ in runner:
-        if early:
-            assert [each.is_error for each in await runner.generate_tool_response()] == [True]
-    assert runner.result.status == "timeout"
-    assert [role for role, _ in await simple.history()] == ["user", "assistant", "tool"]
+@for_each("early", [False, True])
+@without_waiting
+async def test_a_time_limit_stops_a_tool_run_by_the_iteration_or_on_request(early):
+    async with Conversation("native messages") as simple:
+        simple.tools.append(Tool("g", "", None, held))
+        runner = await simple.runner(simple.calls(1, tool="g"), limits=RunLimits(seconds=20))
+        async for _ in runner:
+            if early:
+                assert [each.is_error for each in await runner.generate_tool_response()] == [True]
+        assert runner.result.status == "timeout"
+        assert [role for role, _ in await simple.history()] == ["user", "assistant", "tool"]
 
 
+@for_each_kind
 async def test_a_token_limit_ends_the_run_before_the_next_tool(conversation):
     runner = await conversation.runner(conversation.calls(1), limits=RunLimits(tokens=5))
     async for _ in runner:
@@ -1028,6 +1080,7 @@ async def test_a_token_limit_ends_the_run_before_the_next_tool(conversation):
 # ---- approvals
 
 
+@for_each_kind
 async def test_calls_that_wait_for_approval_end_the_iteration_and_another_runner_continues(
     conversation,
 ):
@@ -1053,6 +1106,7 @@ async def test_calls_that_wait_for_approval_end_the_iteration_and_another_runner
     assert await conversation.history() == [*CALLED, ("assistant", "done")]
 
 
+@for_each_kind
 async def test_pushed_messages_do_not_separate_a_waiting_call_from_its_result(conversation):
     conversation.tools = [Tool("f", "", None, conversation.f, needs_approval=True)]
     runner = await conversation.runner(conversation.calls(1))
@@ -1068,6 +1122,7 @@ async def test_pushed_messages_do_not_separate_a_waiting_call_from_its_result(co
     assert runner.params.messages[-1].text == "hurry"  # available to the next runner
 
 
+@for_each_kind
 async def test_an_aborted_run_lists_its_pending_approvals(conversation):
     conversation.tools = [Tool("f", "", None, conversation.f, needs_approval=True)]
     abort = asyncio.Event()
@@ -1082,6 +1137,7 @@ async def test_an_aborted_run_lists_its_pending_approvals(conversation):
 # ---- variables, windows, sessions and misuse
 
 
+@for_each_kind
 async def test_a_long_result_becomes_a_readable_variable(conversation):
     async def long(arguments):
         return "word " * 2000
@@ -1108,6 +1164,7 @@ async def test_a_long_result_becomes_a_readable_variable(conversation):
     assert results[1].startswith("word word \n[characters 9990 to 10000")
 
 
+@for_each_kind
 async def test_the_question_stays_in_the_smallest_window(conversation):
     runner = await conversation.runner(
         *[conversation.calls(x) for x in range(3)],
@@ -1119,7 +1176,7 @@ async def test_the_question_stays_in_the_smallest_window(conversation):
     assert [texts[0] for texts in conversation.asked] == ["Go."] * 4
 
 
-@pytest.mark.parametrize("new", [Message.user("new"), Message.assistant("new")])
+@for_each("new", [Message.user("new"), Message.assistant("new")])
 async def test_a_replaced_question_is_not_sent_again(simple, new):
     runner = await simple.runner(simple.calls(1), simple.calls(2), simple.answer())
     runner.push_messages(Message.user("old"))
@@ -1130,7 +1187,7 @@ async def test_a_replaced_question_is_not_sent_again(simple, new):
     assert shown[1:] == [["new", "", "r1"], ["new", "", "r1", "", "r2"]]
 
 
-@pytest.mark.parametrize("kind", ["native session", "prompt session", "prompt session stream"])
+@for_each("kind", ["native session", "prompt session", "prompt session stream"])
 async def test_a_second_runner_continues_the_session_of_the_first(kind):
     conversation = Conversation(kind)
     first = await conversation.runner(
@@ -1149,8 +1206,8 @@ async def test_a_second_runner_continues_the_session_of_the_first(kind):
     await conversation.gateway.aclose()
 
 
-@pytest.mark.parametrize("early", [False, True])
-@pytest.mark.parametrize("kind", ["native session", "prompt session", "prompt session stream"])
+@for_each("early", [False, True])
+@for_each("kind", ["native session", "prompt session", "prompt session stream"])
 async def test_two_concurrent_runners_of_one_session_take_turns(kind, early):
     conversation = Conversation(kind)
     first = await conversation.runner(
@@ -1182,7 +1239,7 @@ async def test_two_concurrent_runners_of_one_session_take_turns(kind, early):
     await conversation.gateway.aclose()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "use",
     [
         lambda runner: runner.generate_tool_response(),
@@ -1191,6 +1248,7 @@ async def test_two_concurrent_runners_of_one_session_take_turns(kind, early):
         lambda runner: anext(aiter(runner)),
     ],
 )
+@for_each_kind
 async def test_a_tool_that_uses_its_own_runner_gets_an_error_instead_of_blocking(conversation, use):
     async def ask(arguments):
         try:
@@ -1205,6 +1263,7 @@ async def test_a_tool_that_uses_its_own_runner_gets_an_error_instead_of_blocking
     assert (await conversation.history())[2:] == [("tool", "refused: True"), ("assistant", "done")]
 
 
+@for_each_kind
 async def test_parameters_without_messages_do_not_change_the_conversation(conversation):
     runner = await conversation.runner(conversation.calls(1), conversation.answer())
     async for _ in runner:
@@ -1214,6 +1273,7 @@ async def test_parameters_without_messages_do_not_change_the_conversation(conver
     assert await conversation.history() == [*CALLED, ("assistant", "done")]
 
 
+@for_each_kind
 async def test_wrong_types_of_deps_and_params_raise_an_error_that_names_them(conversation):
     await conversation.runner()
     with pytest.raises(TypeError, match="deps must be of type ToolLoopDeps, not ToolRegistry"):

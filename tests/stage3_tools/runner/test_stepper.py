@@ -24,7 +24,7 @@ def calls(*ids):
     return Message.assistant("", [ToolCall(id, "f", "{}") for id in ids])
 
 
-class Scenario:
+class StepperCase:
     """A stepper with a scripted model and one tool, and a record of what happened."""
 
     def __init__(self, *replies, messages=(GO,), most=None, fail=(), **params):
@@ -39,7 +39,7 @@ class Scenario:
             ToolRegistry(tool),
         )
         params = RunnerParams(
-            messages=messages, dialect=NativeDialect(), on_event=self.hear, **params
+            messages=messages, dialect=NativeDialect(), on_event=self.listen, **params
         )
         self.steps = TurnStepper(deps, params, most, lambda now: now, self.replied)
 
@@ -51,7 +51,7 @@ class Scenario:
         self.replies.append(response.content or len(response.tool_calls))
         self.raise_at("replied")
 
-    def hear(self, event):
+    def listen(self, event):
         self.events.append(event.name)
         self.raise_at(event.name)
 
@@ -67,11 +67,11 @@ class Scenario:
 
 
 @pytest.fixture
-async def new_scenario():
+async def new_case():
     made = []
 
     def make(*replies, **rest):
-        made.append(Scenario(*replies, **rest))
+        made.append(StepperCase(*replies, **rest))
         return made[-1]
 
     yield make
@@ -79,33 +79,33 @@ async def new_scenario():
         await each.gateway.aclose()
 
 
-async def test_a_step_returns_a_reply_before_its_calls_run(new_scenario):
-    scenario = new_scenario(calls("a"), "done")
-    item = await scenario.steps.next()
-    assert ([call.id for call in item.tool_calls], scenario.ran, scenario.history) == (
+async def test_a_step_returns_a_reply_before_its_calls_run(new_case):
+    case = new_case(calls("a"), "done")
+    item = await case.steps.next()
+    assert ([call.id for call in item.tool_calls], case.ran, case.history) == (
         ["a"],
         [],
         ["Go."],
     )
-    item = await scenario.steps.next()
-    assert (item.content, scenario.ran, scenario.history) == (
+    item = await case.steps.next()
+    assert (item.content, case.ran, case.history) == (
         "done",
         ["a"],
         ["Go.", 1, "r", "done"],
     )
-    assert scenario.replies == [1, "done"]
-    assert await scenario.steps.next() == Ending("completed", "done")
-    assert await scenario.steps.next() == Ending("completed", "done")  # the run stays finished
+    assert case.replies == [1, "done"]
+    assert await case.steps.next() == Ending("completed", "done")
+    assert await case.steps.next() == Ending("completed", "done")  # the run stays finished
 
 
-async def test_the_conversation_is_not_locked_between_two_steps(new_scenario):
-    scenario = new_scenario(calls("a"), "done")
-    transcript = scenario.steps._run.transcript
+async def test_the_conversation_is_not_locked_between_two_steps(new_case):
+    case = new_case(calls("a"), "done")
+    transcript = case.steps._run.transcript
     for _ in range(2):
-        await scenario.steps.next()
+        await case.steps.next()
         assert not transcript.lock.locked()
     async with transcript.lock:
-        waiting = asyncio.create_task(scenario.steps.next())
+        waiting = asyncio.create_task(case.steps.next())
         await asyncio.sleep(0)
         assert not waiting.done()
     await waiting
@@ -114,106 +114,106 @@ async def test_the_conversation_is_not_locked_between_two_steps(new_scenario):
 @pytest.mark.parametrize(
     "name", ["turn_start", "replied", "decision", "tool_call", "tool_result", "turn_end"]
 )
-async def test_after_a_listener_raises_the_next_step_continues_after_its_event(new_scenario, name):
+async def test_after_a_listener_raises_the_next_step_continues_after_its_event(new_case, name):
     # after a failed `turn_start`, its request was not sent, so it is sent again
-    scenario = new_scenario(calls("a", "b"), "done", fail={name: LookupError(name)})
+    case = new_case(calls("a", "b"), "done", fail={name: LookupError(name)})
     items = []
     for _ in range(4):
         try:
-            items.append(await scenario.steps.next())
+            items.append(await case.steps.next())
         except LookupError:
-            assert scenario.history in (["Go."], scenario.history[:2] + scenario.history[2:4])
+            assert case.history in (["Go."], case.history[:2] + case.history[2:4])
     assert [len(each.tool_calls) for each in items[:2]] == [2, 0]
     assert items[2] == Ending("completed", "done")
-    assert (scenario.replies, scenario.steps.count, len(scenario.history)) == ([2, "done"], 2, 5)
-    assert len(set(scenario.ran)) == len(scenario.ran)
+    assert (case.replies, case.steps.count, len(case.history)) == ([2, "done"], 2, 5)
+    assert len(set(case.ran)) == len(case.ran)
 
 
-async def test_after_a_failed_request_the_next_step_repeats_it(new_scenario):
-    scenario = new_scenario(500, calls("a"), 500, "done")
+async def test_after_a_failed_request_the_next_step_repeats_it(new_case):
+    case = new_case(500, calls("a"), 500, "done")
     seen = []
     for _ in range(5):
         try:
-            seen.append(type(await scenario.steps.next()).__name__)
+            seen.append(type(await case.steps.next()).__name__)
         except ServerFailed:
-            seen.append(scenario.steps.count)
+            seen.append(case.steps.count)
     assert seen == [0, "ChatResponse", 1, "ChatResponse", "Ending"]
-    assert (scenario.ran, scenario.steps.count, scenario.history) == (
+    assert (case.ran, case.steps.count, case.history) == (
         ["a"],
         2,
         ["Go.", 1, "r", "done"],
     )
 
 
-async def test_edits_apply_before_the_first_request_and_after_each_turn(new_scenario):
-    scenario = new_scenario(calls("a"), "done")
-    scenario.steps.edits.push([Message.user("1")])
-    await scenario.steps.next()
-    scenario.steps.edits.push([Message.user("2")])
-    await scenario.steps.next()
-    assert scenario.history == ["Go.", "1", 1, "r", "2", "done"]
+async def test_edits_apply_before_the_first_request_and_after_each_turn(new_case):
+    case = new_case(calls("a"), "done")
+    case.steps.edits.push([Message.user("1")])
+    await case.steps.next()
+    case.steps.edits.push([Message.user("2")])
+    await case.steps.next()
+    assert case.history == ["Go.", "1", 1, "r", "2", "done"]
 
 
-async def test_an_unknown_session_raises_at_every_step(new_scenario):
-    scenario = new_scenario(session_id="nowhere")
+async def test_an_unknown_session_raises_at_every_step(new_case):
+    case = new_case(session_id="nowhere")
     for _ in range(2):
         with pytest.raises(SessionNotFound):
-            await scenario.steps.next()
+            await case.steps.next()
 
 
-async def test_invalid_initial_messages_are_repaired(new_scenario):
-    scenario = new_scenario(
+async def test_invalid_initial_messages_are_repaired(new_case):
+    case = new_case(
         "done",
         messages=[Message.user("Go."), calls("a"), Message.user("?"), Message.tool("r", "x")],
     )
-    await scenario.steps.next()
-    assert [type(each) for each in scenario.history] == [str, int, str, str, str]
+    await case.steps.next()
+    assert [type(each) for each in case.history] == [str, int, str, str, str]
 
 
-async def test_calls_run_once_and_only_for_the_newest_reply(new_scenario):
-    scenario = new_scenario(calls("a", "b"), calls("c"), "done")
-    assert await scenario.steps.run_calls() == ()
+async def test_calls_run_once_and_only_for_the_newest_reply(new_case):
+    case = new_case(calls("a", "b"), calls("c"), "done")
+    assert await case.steps.run_calls() == ()
     for ids in ("ab", "c", ""):
-        await scenario.steps.next()
-        messages = await scenario.steps.run_calls()
+        await case.steps.next()
+        messages = await case.steps.run_calls()
         assert "".join(each.tool_call_id for each in messages) == ids
-        assert await scenario.steps.run_calls() == messages
-    assert scenario.ran == ["a", "b", "c"]
+        assert await case.steps.run_calls() == messages
+    assert case.ran == ["a", "b", "c"]
 
 
-async def test_nothing_runs_after_the_end(new_scenario):
-    scenario = new_scenario(calls("a"), abort=asyncio.Event())
-    await scenario.steps.next()
-    scenario.steps._run.options.abort.set()
-    ending = await scenario.steps.next()
-    result = scenario.steps.result(ending)
-    await scenario.steps.end(result)
-    await scenario.steps.end(result)
+async def test_nothing_runs_after_the_end(new_case):
+    case = new_case(calls("a"), abort=asyncio.Event())
+    await case.steps.next()
+    case.steps._run.options.abort.set()
+    ending = await case.steps.next()
+    result = case.steps.result(ending)
+    await case.steps.end(result)
+    await case.steps.end(result)
     refused = "Error (interrupted): The run was stopped before this call was run."
-    assert (ending.status, await scenario.steps.run_calls(), scenario.ran) == ("aborted", (), [])
-    assert scenario.history == ["Go.", 1, refused]
-    assert scenario.events.count("loop_end") == 1
+    assert (ending.status, await case.steps.run_calls(), case.ran) == ("aborted", (), [])
+    assert case.history == ["Go.", 1, refused]
+    assert case.events.count("loop_end") == 1
 
 
-async def test_calls_of_the_last_allowed_request_do_not_run(new_scenario):
-    scenario = new_scenario(calls("a"), most=1)
-    await scenario.steps.next()
-    ending = await scenario.steps.next()
-    assert (ending.status, scenario.ran, len(scenario.history)) == ("limit", [], 3)
+async def test_calls_of_the_last_allowed_request_do_not_run(new_case):
+    case = new_case(calls("a"), most=1)
+    await case.steps.next()
+    ending = await case.steps.next()
+    assert (ending.status, case.ran, len(case.history)) == ("limit", [], 3)
 
 
-async def test_the_time_limit_includes_the_time_between_two_steps(new_scenario):
+async def test_the_time_limit_includes_the_time_between_two_steps(new_case):
     limits = RunLimits(seconds=1e-9)
-    scenario = new_scenario(limits=limits)
-    assert (await scenario.steps.next()).status == "timeout"
-    assert scenario.history == ["Go."]
+    case = new_case(limits=limits)
+    assert (await case.steps.next()).status == "timeout"
+    assert case.history == ["Go."]
 
 
-async def test_the_result_has_status_reply_and_records(new_scenario):
-    scenario = new_scenario(calls("a"), "done")
+async def test_the_result_has_status_reply_and_records(new_case):
+    case = new_case(calls("a"), "done")
     for _ in range(2):
-        await scenario.steps.next()
-    result = scenario.steps.result(await scenario.steps.next())
+        await case.steps.next()
+    result = case.steps.result(await case.steps.next())
     assert (result.status, result.reply, result.tool_rounds) == ("completed", "done", 1)
     assert [record.id for record in result.history] == ["a"]
     assert result.stats.duration > 0

@@ -1,8 +1,6 @@
 import functools
 import inspect
 
-import pytest
-
 from stage3_tools import ToolContext
 from stage3_tools.schema.callables import (
     accepts,
@@ -14,6 +12,7 @@ from stage3_tools.schema.callables import (
     misplaces_context,
     undecorated,
 )
+from tests.tables import for_each
 
 
 def function(a, b=1): ...
@@ -38,8 +37,8 @@ class CalledLater:
     async def __call__(self, a): ...
 
 
-@pytest.mark.parametrize(
-    ("given", "found"),
+@for_each(
+    "given, found",
     [
         (function, False),
         (later, True),
@@ -52,16 +51,16 @@ def test_is_async_detects_callables_that_return_an_awaitable(given, found):
     assert is_async(given) is found
 
 
-@pytest.mark.parametrize(
-    ("given", "found"),
+@for_each(
+    "given, found",
     [(function, False), (later, False), (yields, True), (yields_later, True), (Called(), False)],
 )
 def test_is_generator_detects_generator_functions(given, found):
     assert is_generator(given) is found
 
 
-@pytest.mark.parametrize(
-    ("given", "counts"),
+@for_each(
+    "given, counts",
     [(function, {1, 2}), (later, {1}), (lambda: None, set()), (print, {1, 2, 3}), (type, {1})],
 )
 def test_accepts_checks_the_number_of_positional_arguments(given, counts):
@@ -86,8 +85,8 @@ def test_a_quoted_type_is_resolved_in_the_module_of_the_function():
     assert [name for name, kind in kinds.items() if is_context(kind)] == ["b", "c"]
 
 
-@pytest.mark.parametrize(
-    ("given", "wants", "misplaced"),
+@for_each(
+    "given, wants, misplaced",
     [
         (lambda a: None, False, False),
         (lambda a, context: None, True, False),
@@ -95,14 +94,6 @@ def test_a_quoted_type_is_resolved_in_the_module_of_the_function():
         (lambda a, other: None, True, False),
         (lambda a, a2=1: None, False, False),
         (with_types, True, True),
-    ],
-    ids=[
-        "one",
-        "context",
-        "with a default",
-        "required second",
-        "only a default",
-        "one too many",
     ],
 )
 def test_has_context_and_misplaces_context_detect_the_context_parameter(given, wants, misplaced):

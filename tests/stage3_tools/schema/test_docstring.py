@@ -2,10 +2,9 @@ import functools
 import logging
 import warnings
 
-import pytest
-
 from stage3_tools.schema.docstring import MAX_DOCSTRING, docstring_of
 from stage3_tools.schema.signature import signature_of
+from tests.tables import for_each
 
 
 def google(city: str, days: int = 3):
@@ -52,7 +51,7 @@ def sphinx(city: str, days: int = 3):
     """
 
 
-@pytest.mark.parametrize("function", [google, numpy, sphinx], ids=lambda each: each.__name__)
+@for_each("function", [google, numpy, sphinx])
 def test_descriptions_and_parameters_are_read_from_three_docstring_styles(function):
     about = {"city": "Where.", "days": "How far ahead."}
     assert docstring_of(function) == ("Tell the weather.\n\nIt is invented.", about)
@@ -97,8 +96,8 @@ def test_an_overriding_method_inherits_the_docstring():
     assert signature_of(Derived().f).description == "Say it."
 
 
-@pytest.mark.parametrize(
-    ("docstring", "description", "about"),
+@for_each(
+    "docstring, description, about",
     [
         (None, "", None),
         ("", "", None),
@@ -129,7 +128,6 @@ def test_an_overriding_method_inherits_the_docstring():
         (":param a: x\n" * 80_000, None, None),
         ("`" * 1_000_000, None, None),
     ],
-    ids=lambda value: ascii(value[:16]) if isinstance(value, str) else "",
 )
 def test_any_docstring_gives_a_signature_without_warnings_or_output(
     docstring, description, about, capfd, caplog

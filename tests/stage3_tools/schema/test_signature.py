@@ -283,11 +283,7 @@ def test_valid_arguments_are_converted_to_the_annotated_type(annotation, given, 
     assert made.parse({"x": given}) == {"x": taken}
 
 
-@pytest.mark.parametrize(
-    "default",
-    [[], {}, Tree(name="a"), Unit.C, dt.date(2024, 1, 2), {1}, Path("a")],
-    ids=lambda value: type(value).__name__,
-)
+@for_each("default", [[], {}, Tree(name="a"), Unit.C, dt.date(2024, 1, 2), {1}, Path("a")])
 def test_a_default_of_any_type_is_shown_as_json(default):
     def function(x: Any = default): ...
 
@@ -303,14 +299,13 @@ def test_a_default_of_any_type_is_shown_as_json(default):
     )
 
 
-@pytest.mark.parametrize(
-    ("default", "schema", "required", "taken"),
+@for_each(
+    "default, schema, required, taken",
     [
         (Field(5, ge=1), {"type": "integer", "default": 5, "minimum": 1}, [], {"x": 5}),
         (Field(default_factory=lambda: 7), {"type": "integer"}, [], {"x": 7}),
         (Field(ge=1), {"type": "integer", "minimum": 1}, ["x"], None),
     ],
-    ids=["default", "factory", "required"],
 )
 def test_a_field_may_be_used_as_the_default(default, schema, required, taken):
     def function(x: int = default): ...
@@ -323,7 +318,7 @@ def test_a_field_may_be_used_as_the_default(default, schema, required, taken):
 def quoted(a: "list['Tree']", b: "Optional['Unit']" = None): ...  # noqa: UP045
 
 
-@pytest.mark.parametrize(
+@for_each(
     "wrap",
     [
         lambda function: function,
@@ -331,7 +326,6 @@ def quoted(a: "list['Tree']", b: "Optional['Unit']" = None): ...  # noqa: UP045
         functools.cache,
         lambda function: functools.wraps(function)(lambda *rest, **named: None),
     ],
-    ids=["plain", "partial", "cache", "wraps"],
 )
 def test_quoted_types_of_wrapped_functions_are_resolved_in_their_module(wrap):
     schema = schema_of(wrap(quoted))
@@ -398,9 +392,7 @@ class Shop:
     def open(cls, count: int): ...  # noqa: N805 - as @classmethod finds it
 
 
-@pytest.mark.parametrize(
-    "method", [Shop.sell, Shop.annotated, Shop.open], ids=lambda each: each.__name__
-)
+@for_each("method", [Shop.sell, Shop.annotated, Shop.open])
 def test_an_unbound_method_raises_an_error_with_advice(method):
     with pytest.raises(RegistrationError, match=r"after the class, .* tool\(thing\.method\)"):
         signature_of(method)

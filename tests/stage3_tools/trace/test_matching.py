@@ -1,11 +1,13 @@
 """Common lines are found in linear time, and the chunks contain all lines of both texts."""
 
 import random
-import time
+from difflib import SequenceMatcher
 
 import pytest
 
+from stage3_tools.trace import matching
 from stage3_tools.trace.matching import chunks
+from tests.tables import for_each
 
 
 def joined(found, side):
@@ -30,8 +32,8 @@ def test_random_texts_keep_all_their_lines():
         equal_lines(*texts)
 
 
-@pytest.mark.parametrize(
-    ("left", "right", "expected"),
+@for_each(
+    "left, right, expected",
     [
         ([], [], 0),
         (["a"], [], 0),
@@ -57,19 +59,38 @@ def test_moved_lines_are_equal_on_one_of_both_places():
     assert equal_lines(left, [*left[500:], *left[:500]]) == 500
 
 
-@pytest.mark.parametrize("kind", ["equal lines", "few different lines", "swapped lines"])
-def test_the_time_is_linear(kind):
-    def seconds(count):
-        choice = random.Random(1)
-        left = {
-            "equal lines": ["x"] * count,
-            "few different lines": [choice.choice("ab") for _ in range(count)],
-            "swapped lines": lines(count),
-        }[kind]
-        right = [left[number ^ 1] for number in range(count)]
-        right[count // 2] = "other"
-        before = time.process_time()
-        assert equal_lines(left, right) > 0 or kind == "few different lines"
-        return time.process_time() - before
+class Line(str):
+    """A line that counts how often it is compared."""
 
-    assert seconds(8000) < 2  # a quadratic comparison takes more than ten
+    compared = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        Line.compared += 1
+        return super().__eq__(other)
+
+
+def two_different_lines(count):
+    choice = random.Random(1)
+    return [choice.choice("ab") for _ in range(count)]
+
+
+@pytest.mark.parametrize("new_lines", [lambda count: ["x"] * count, two_different_lines, lines])
+def test_the_number_of_comparisons_is_linear(new_lines, monkeypatch):
+    class Counted(SequenceMatcher):
+        """A matcher whose comparisons are those of the worst case."""
+
+        def __init__(self, junk, left, right, autojunk):
+            Line.compared += len(left) * len(right)
+            super().__init__(junk, left, right, autojunk)
+
+    def comparisons(count):
+        left = [*map(Line, new_lines(count))]
+        right = [Line(left[number ^ 1]) for number in range(count)]  # neighbors are exchanged
+        right[count // 2] = Line("other")
+        Line.compared = 0
+        assert [*chunks(left, right)]
+        return Line.compared
+
+    monkeypatch.setattr(matching, "SequenceMatcher", Counted)
+    assert comparisons(4000) < 2.5 * comparisons(2000)

@@ -7,10 +7,10 @@ import threading
 import httpx
 import pytest
 
-from stage3_tools.cli.main import main
 from stage3_tools.trace.page.server import make_server
-
-ANSWER = '{"tool": null, "reply": "done"}'
+from tests.stage3_tools.cli.command import llm_stages
+from tests.stage3_tools.conversation import answer
+from tests.tables import for_each
 
 
 @pytest.fixture
@@ -36,16 +36,16 @@ def served(tmp_path):
 
 
 async def test_the_page_may_connect_to_its_server_only(served, traced, run_file):
-    await traced([ANSWER])
-    answer = served(run_file.path).get("/")
-    assert answer.status_code == 200
-    assert answer.headers["content-type"] == "text/html; charset=utf-8"
-    assert "connect-src 'self'" in answer.text
-    assert '"follow":true' in answer.text
+    await traced([answer()])
+    response = served(run_file.path).get("/")
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "text/html; charset=utf-8"
+    assert "connect-src 'self'" in response.text
+    assert '"follow":true' in response.text
 
 
 async def test_data_is_sent_only_if_the_file_has_grown(served, run_file, new_conversation):
-    conversation = new_conversation([ANSWER] * 2)
+    conversation = new_conversation([answer()] * 2)
     await conversation.ask("First?", trace=run_file)
     client = served(run_file.path)
     first = client.get("/data").json()
@@ -66,9 +66,7 @@ def test_a_file_that_does_not_exist_yet_is_shown_as_empty(served, tmp_path):
     assert client.get("/").status_code == 200
 
 
-@pytest.mark.parametrize(
-    "host", ["example.com", "127.0.0.1.example.com:80", "", "localhost.evil:1"]
-)
+@for_each("host", ["example.com", "127.0.0.1.example.com:80", "", "localhost.evil:1"])
 def test_requests_to_another_host_are_refused(served, tmp_path, host):
     answer = served(tmp_path / "run.jsonl").get("/data", headers={"host": host})
     assert answer.status_code == 403
@@ -124,8 +122,8 @@ def test_a_slow_client_is_ended_after_some_time(served, tmp_path):
     one.close()
 
 
-@pytest.mark.parametrize("port", ["99999", "-1", "9" * 40])
-@pytest.mark.parametrize("command", [["inspect", "run.jsonl", "--serve"], ["serve"]])
+@for_each("port", ["65536", "-1", "9" * 40])
+@for_each("command", [["inspect", "run.jsonl", "--serve"], ["serve"]])
 def test_an_invalid_port_is_an_error(command, port, capsys):
-    assert main([*command, f"--port={port}"]) == 2
+    assert llm_stages(*command, f"--port={port}") == 2
     assert capsys.readouterr().err.count("Cannot listen on") == 1

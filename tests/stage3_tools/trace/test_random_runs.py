@@ -1,33 +1,27 @@
 """In random runs, the reader rebuilds the requests that the model received; a replay is identical.
 
-The runs are those of the monkey (`monkey_world.py`): all dialects, the runner and chains, invalid
-replies, failing tools, parallel calls, windows, aborts and cancellations.
+The runs are those of `random_use.py`: all dialects, the runner and chains, invalid replies, failing
+tools, parallel calls, windows, aborts and cancellations.
 """
 
 import asyncio
-import importlib.util
 import json
 from collections import Counter
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from stage0_gateway import ToolSpec
 from stage3_tools import RunFile, ToolLoopDeps, read_runs
 from stage3_tools.trace.replay import replay
+from tests.stage3_tools.random_use import RandomRun, run_randomly
+from tests.stage3_tools.trace.run_files import schema_problems
 
-_spec = importlib.util.spec_from_file_location(
-    "traced_monkey", Path(__file__).parents[1] / "test_monkey.py"
-)
-monkey = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(monkey)
-
-RUNS = [5, pytest.param(25, marks=pytest.mark.long)]  # of each kind
+RUNS = [3, pytest.param(25, marks=pytest.mark.long)]  # of each entry point
 
 
-class TracedWorld(monkey.World):
-    """A world whose runs are written to a file; `sent` holds the requests that arrived."""
+class TracedRun(RandomRun):
+    """A random run that is written to a file. `sent` contains the requests that arrived."""
 
     def __init__(self, path, entry_point, seed):
         super().__init__(entry_point, seed)
@@ -69,21 +63,18 @@ def _plain(value):
 @pytest.mark.parametrize("count", RUNS)
 @pytest.mark.parametrize("entry_point", ["prompt", "several", "native", "runner", "chain"])
 def test_the_requests_of_random_runs_are_rebuilt_and_their_replay_is_identical(
-    tmp_path, schema_problems, entry_point, count
+    tmp_path, entry_point, count
 ):
     requests = calls = 0
     for seed in range(count):
         path = tmp_path / f"{seed}.jsonl"
-        world = monkey.play(entry_point, seed, partial(TracedWorld, path))
+        sent = run_randomly(entry_point, seed, partial(TracedRun, path)).sent
         assert schema_problems(path) == [], seed
         runs = read_runs(path)
         turns = [turn for run in runs for turn in run.turns]
-        read = [
-            canonical(turn.request.messages, turn.request.keywords)
-            for turn in turns
-            if turn.request
-        ]
-        assert Counter(read) == Counter(world.sent), seed
+        rebuilt = [turn.request for turn in turns if turn.request]
+        read = [canonical(request.messages, request.keywords) for request in rebuilt]
+        assert Counter(read) == Counter(sent), seed
         for turn in turns:
             if turn.decision and turn.decision.calls:
                 assert [each.id for each in turn.decision.calls] == [each.id for each in turn.calls]

@@ -1,19 +1,21 @@
 """Every prefix of a run file can be read; damage and changes are errors that name the line."""
 
-import json
 import re
 
 import pytest
 
 from stage0_gateway import Message
 from stage3_tools import Run, RunFile, RunFileError, RunParent, Tool, read_run, read_runs
+from tests.stage3_tools.conversation import answer, call
+from tests.stage3_tools.trace.run_files import lines_of
+from tests.tables import for_each
 
 
 @pytest.fixture
 async def written(run_file, new_conversation):
     """Return the bytes of a file with a call, an invalid reply and an answer."""
     tools = [Tool("f", execute=lambda arguments: "é", effect="read")]
-    replies = ['{"tool": "f", "arguments": {}}', "no", '{"tool": null, "reply": "done"}']
+    replies = [call(), "no", answer()]
     await new_conversation(replies, *tools).ask(trace=run_file)
     return run_file.path.read_bytes()
 
@@ -24,7 +26,7 @@ def changed(path, content, old, new):
     return path
 
 
-@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("step", [31, pytest.param(1, marks=pytest.mark.long)])
 async def test_every_prefix_can_be_read(written, tmp_path, step):
     path = tmp_path / "prefix.jsonl"
     whole = read_run_of(path, written)
@@ -69,8 +71,8 @@ def test_a_missing_file_is_an_error_of_the_system(tmp_path):
         read_runs(tmp_path / "missing.jsonl")
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "kind"),
+@for_each(
+    "old, new, kind",
     [
         (b'"content":"Go."', b'"content":"No."', b"message"),
         (b'"description":""', b'"description":"!"', b"tools"),
@@ -110,7 +112,7 @@ async def test_exchanged_lines_are_found(written, tmp_path):
             read_runs(path)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "line",
     [b"", b"no json", b"[]", b"7", b'{"type":"message"}', b"{}", b'{"type":"end"}', b"\xff\xfe"],
 )
@@ -137,7 +139,7 @@ async def test_a_file_without_its_header_is_refused(written, tmp_path):
 
 
 async def test_one_of_several_runs_is_selected_by_its_id(run_file, new_conversation):
-    replies = [f'{{"tool": null, "reply": "{number}"}}' for number in range(3)]
+    replies = [answer(str(number)) for number in range(3)]
     conversation = new_conversation(replies)
     for number in range(3):
         await conversation.ask(f"{number}", trace=run_file)
@@ -152,7 +154,7 @@ async def test_one_of_several_runs_is_selected_by_its_id(run_file, new_conversat
 async def test_a_fork_names_its_parent(tmp_path, new_conversation):
     parent = RunParent("run.jsonl", "0123abcd", 3)
     file = RunFile(tmp_path / "fork.jsonl", parent=parent)
-    await new_conversation(['{"tool": null, "reply": "x"}']).ask(trace=file)
+    await new_conversation([answer()]).ask(trace=file)
     assert read_run(file.path).parent == parent
 
 
@@ -165,8 +167,8 @@ async def test_values_are_frozen_and_equal_after_another_reading(written, run_fi
     assert all(isinstance(each, Message) for each in first.turns[0].request.messages)
 
 
-async def test_a_line_can_be_read_by_any_json_parser(written):
-    types = [json.loads(line)["type"] for line in written.decode().splitlines()]
+async def test_a_line_can_be_read_by_any_json_parser(written, run_file):
+    types = [line["type"] for line in lines_of(run_file.path)]
     assert types[0] == "run"
     assert types[-1] == "end"
     assert {*types} == {"run", "message", "tools", "request", "reply", "result", "end"}

@@ -49,49 +49,21 @@ from stage3_tools import (
     run_tool_loop,
     tool,
 )
-
-NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-
-
-def call(name="f", **arguments):
-    return json.dumps({"tool": name, "arguments": arguments})
-
-
-def answer(text="done"):
-    return json.dumps({"tool": None, "reply": text})
-
-
-def calls(*names, first=1):
-    each = [ToolCall(f"call_{number}", name) for number, name in enumerate(names, first)]
-    return Message.assistant("", each)
-
-
-def sent(conversation):
-    return [
-        [each.to_dict() for each in request.messages] for request in conversation.model.requests
-    ]
-
-
-def requests_of(run):
-    return [[each.to_dict() for each in turn.request.messages] for turn in run.turns]
-
+from tests.stage3_tools.conversation import Recorder, answer, call, calls, chat_of
+from tests.stage3_tools.trace.run_files import NUMBER, lines_of, requests_of, sent
 
 # ---- requests and replies
 
 
-async def test_a_request_is_rebuilt_exactly_as_the_model_received_it(traced, new_recorder):
-    run, conversation = await traced(
-        [call(), call(), answer()], new_recorder().tool, temperature=0.5
-    )
+async def test_a_request_is_rebuilt_exactly_as_the_model_received_it(traced):
+    run, conversation = await traced([call(), call(), answer()], Recorder().tool, temperature=0.5)
     assert requests_of(run) == sent(conversation)
     assert [turn.request.options for turn in run.turns] == [{"temperature": 0.5}] * 3
     assert [turn.number for turn in run.turns] == [1, 2, 3]
 
 
-async def test_native_requests_contain_the_tools_that_were_sent(traced, new_recorder):
-    run, conversation = await traced(
-        [calls("f"), "done"], new_recorder().tool, dialect=NativeDialect()
-    )
+async def test_native_requests_contain_the_tools_that_were_sent(traced):
+    run, conversation = await traced([calls("f"), "done"], Recorder().tool, dialect=NativeDialect())
     result = run.turns[1].request.messages[-1]
     assert (result.role, result.text, result.tool_call_id) == ("tool", "ok", "call_1")
     keywords = run.turns[0].request.keywords
@@ -99,33 +71,29 @@ async def test_native_requests_contain_the_tools_that_were_sent(traced, new_reco
     assert conversation.model.requests[0].tools == keywords["tools"]
 
 
-async def test_messages_and_tools_are_written_once(traced, new_recorder, lines):
-    await traced([call(), call(), call(), answer()], new_recorder().tool)
-    hashes = [line["hash"] for line in lines() if line["type"] == "message"]
+async def test_messages_and_tools_are_written_once(traced, run_file):
+    await traced([call(), call(), call(), answer()], Recorder().tool)
+    hashes = [line["hash"] for line in lines_of(run_file.path) if line["type"] == "message"]
     assert len(hashes) == len(set(hashes))
-    assert [line["type"] for line in lines()].count("tools") == 1
+    assert [line["type"] for line in lines_of(run_file.path)].count("tools") == 1
 
 
-async def test_a_request_is_written_as_the_difference_from_the_previous_one(
-    traced, new_recorder, lines
-):
-    run, _ = await traced([call(), call(), answer()], new_recorder().tool)
-    written = [line["messages"] for line in lines() if line["type"] == "request"]
+async def test_a_request_is_written_as_the_difference_from_the_previous_one(traced, run_file):
+    run, _ = await traced([call(), call(), answer()], Recorder().tool)
+    written = [line["messages"] for line in lines_of(run_file.path) if line["type"] == "request"]
     assert [len(parts) for parts in written] == [2, 3, 3]
     assert [parts[0] for parts in written[1:]] == [[0, 2], [0, 4]]
     assert [turn.request.added for turn in run.turns] == [(0, 1), (2, 3), (4, 5)]
 
 
-async def test_tools_and_keywords_are_written_again_when_they_change(
-    run_file, new_conversation, new_recorder, lines
-):
-    conversation = new_conversation([call(), call(), answer()], new_recorder().tool)
+async def test_tools_and_keywords_are_written_again_when_they_change(run_file, new_conversation):
+    conversation = new_conversation([call(), call(), answer()], Recorder().tool)
     params = RunnerParams(messages=[Message.user("Go.")], trace=run_file, temperature=0.5)
     runner = ToolRunner(conversation.deps, params)
     async for _ in runner:
         if runner.iteration_count == 2:
             runner.set_params(lambda now: RunnerParams(tools=ToolRegistry(), trace=run_file))
-    written = [line for line in lines() if line["type"] == "request"]
+    written = [line for line in lines_of(run_file.path) if line["type"] == "request"]
     assert [{"tools", "options"} & line.keys() for line in written] == [
         {"tools", "options"},
         set(),
@@ -140,9 +108,9 @@ async def test_tools_and_keywords_are_written_again_when_they_change(
     ]
 
 
-async def test_native_calls_are_not_written_a_second_time(traced, new_recorder, lines):
-    run, _ = await traced([calls("f"), "done"], new_recorder().tool, dialect=NativeDialect())
-    first = next(line for line in lines() if line["type"] == "reply")
+async def test_native_calls_are_not_written_a_second_time(traced, run_file):
+    run, _ = await traced([calls("f"), "done"], Recorder().tool, dialect=NativeDialect())
+    first = next(line for line in lines_of(run_file.path) if line["type"] == "reply")
     assert first["decision"] == {}
     assert run.turns[0].decision.calls == run.turns[0].reply.message.tool_calls
 
@@ -163,7 +131,7 @@ async def test_a_trace_does_not_change_what_is_sent(run_file, is_streamed):
 
 
 async def test_the_lines_of_a_turn_do_not_grow_with_the_conversation(run_file, new_conversation):
-    replies = [call(n=number) for number in range(100, 160)]
+    replies = [call(n=number) for number in range(10, 30)]
     made = Tool("f", execute=lambda arguments: str(arguments["n"]), effect="read")
     await new_conversation([*replies, answer()], made).ask(trace=run_file, max_tool_rounds=None)
     content = run_file.path.read_text()
@@ -200,12 +168,12 @@ async def test_a_chat_function_may_return_a_text(run_file, new_conversation):
     assert (result.reply, run.end.reply, run.model) == ("plain", "plain", None)
 
 
-async def test_tools_may_change_between_turns(run_file, new_conversation, new_recorder):
-    conversation = new_conversation([call(), answer()], new_recorder().tool)
+async def test_tools_may_change_between_turns(run_file, new_conversation):
+    conversation = new_conversation([call(), answer()], Recorder().tool)
 
     def add_tool(event):
         if event.name == "tool_result":
-            conversation.registry.register(new_recorder("g").tool)
+            conversation.registry.register(Recorder("g").tool)
 
     await conversation.ask(trace=run_file, on_event=add_tool)
     run = read_run(run_file.path)
@@ -233,22 +201,19 @@ async def test_a_tool_has_its_effect_and_its_need_for_approval(traced):
     ]
 
 
-async def test_before_send_changes_are_part_of_the_request(traced, new_recorder):
+async def test_before_send_changes_are_part_of_the_request(traced):
     def edit(messages, info):
         return [*messages, {"role": "user", "content": f"turn {info.turn}"}]
 
-    run, conversation = await traced([call(), answer()], new_recorder().tool, before_send=edit)
+    run, conversation = await traced([call(), answer()], Recorder().tool, before_send=edit)
     assert requests_of(run) == sent(conversation)
     assert run.turns[1].request.messages[-1].text == "turn 2"
 
 
 async def test_an_output_type_is_part_of_the_header_and_of_the_requests(traced):
-    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-    reply = json.dumps({"tool": None, "reply": {"n": "x"}})
-    good = json.dumps({"tool": None, "reply": {"n": 1}})
-    run, conversation = await traced([reply, good], output_type=schema)
+    run, conversation = await traced([answer({"n": "x"}), answer({"n": 1})], output_type=NUMBER)
     assert requests_of(run) == sent(conversation)
-    assert run.options["output_type"] == schema
+    assert run.options["output_type"] == NUMBER
     assert [issue.path for issue in run.turns[0].decision.issues] == ["/n"]
     assert run.end.reply == '{"n": 1}'
 
@@ -256,9 +221,9 @@ async def test_an_output_type_is_part_of_the_header_and_of_the_requests(traced):
 # ---- decisions
 
 
-async def test_the_part_of_a_reply_that_was_used_is_marked_with_its_repairs(traced, new_recorder):
+async def test_the_part_of_a_reply_that_was_used_is_marked_with_its_repairs(traced):
     text = 'I will look.\n```json\n{"tool": "f", "arguments": {},}\n```'
-    run, _ = await traced([text, answer()], new_recorder().tool)
+    run, _ = await traced([text, answer()], Recorder().tool)
     decision = run.turns[0].decision
     start = text.index("{")
     assert decision.selection == Candidate(start, text.rindex("}") + 1, "fenced")
@@ -274,29 +239,29 @@ async def test_a_reply_that_is_one_json_value_is_selected_as_a_whole(traced):
     assert decision.reply == "done"
 
 
-async def test_an_earlier_draft_is_a_candidate_but_not_selected(traced, new_recorder):
+async def test_an_earlier_draft_is_a_candidate_but_not_selected(traced):
     text = f"<think>{call('g')}</think>\n{call('f')}"
-    run, _ = await traced([text, answer()], new_recorder().tool)
+    run, _ = await traced([text, answer()], Recorder().tool)
     decision = run.turns[0].decision
     assert text[decision.selection.start : decision.selection.end] == call("f")
 
 
-async def test_an_invalid_reply_has_its_issues_and_the_feedback(traced, new_recorder):
-    run, _ = await traced(['{"tool": 3}', answer()], new_recorder().tool)
+async def test_an_invalid_reply_has_its_issues_and_the_feedback(traced):
+    run, _ = await traced(['{"tool": 3}', answer()], Recorder().tool)
     decision = run.turns[0].decision
     assert [(issue.path, issue.rule) for issue in decision.issues] == [("/tool", "type")]
     assert decision.feedback in run.turns[1].request.messages[-1].text
     assert (decision.selection, decision.calls, decision.reply) == (None, (), None)
 
 
-async def test_json_that_cannot_be_read_is_marked(traced, new_recorder):
-    run, _ = await traced(['{"tool": "f", "tool": "g"}', answer()], new_recorder().tool)
+async def test_json_that_cannot_be_read_is_marked(traced):
+    run, _ = await traced(['{"tool": "f", "tool": "g"}', answer()], Recorder().tool)
     assert run.turns[0].decision.unreadable[0].start == 0
 
 
-async def test_native_calls_have_the_ids_of_the_history(traced, new_recorder):
+async def test_native_calls_have_the_ids_of_the_history(traced):
     replies = [calls("f"), calls("f"), "done"]  # the second call repeats the id
-    run, _ = await traced(replies, new_recorder().tool, dialect=NativeDialect())
+    run, _ = await traced(replies, Recorder().tool, dialect=NativeDialect())
     ids = [each.id for each in run.calls]
     assert len(set(ids)) == 2
     assert [turn.decision.candidates for turn in run.turns] == [(), (), ()]
@@ -309,29 +274,27 @@ async def test_a_call_has_its_arguments_effect_attempts_and_result(traced):
     @tool(effect="read", retry=1)
     async def look(n: int) -> ToolOutput:
         """Look."""
-        return ToolOutput(f"saw {n}", details={"for": "people"})
+        return ToolOutput(f"saw {n}", details={"rows": 3})
 
     run, _ = await traced([call("look", n=3), answer()], look)
     (found,) = run.calls
     assert (found.name, found.arguments, found.effect) == ("look", '{"n": 3}', "read")
     result = found.result
     assert (result.status, result.attempts, result.message.text) == ("completed", 1, "saw 3")
-    assert (result.details, result.arguments) == ({"for": "people"}, '{"n": 3}')
+    assert (result.details, result.arguments) == ({"rows": 3}, '{"n": 3}')
     assert found.at <= result.at
 
 
-async def test_an_unknown_tool_has_no_effect_and_its_result_an_error_kind(traced, new_recorder):
-    run, _ = await traced([call("g"), answer()], new_recorder().tool)
+async def test_an_unknown_tool_has_no_effect_and_its_result_an_error_kind(traced):
+    run, _ = await traced([call("g"), answer()], Recorder().tool)
     (found,) = run.calls
     assert (found.effect, found.result.error_kind) == (None, "not_found")
     assert (found.result.arguments, found.result.attempts) == (None, 0)
 
 
-async def test_repaired_arguments_are_written_as_the_tool_received_them(
-    traced, new_recorder, lines
-):
+async def test_repaired_arguments_are_written_as_the_tool_received_them(traced, run_file):
     asked = Message.assistant("", [ToolCall("call_1", "f", "{'n': 1,}")])
-    run, _ = await traced([asked, "done"], new_recorder().tool, dialect=NativeDialect())
+    run, _ = await traced([asked, "done"], Recorder().tool, dialect=NativeDialect())
     (found,) = run.calls
     assert (found.arguments, found.result.arguments) == ("{'n': 1,}", '{"n": 1}')
     assert [repair.name for repair in found.result.repairs] == ["single_quotes", "trailing_comma"]
@@ -356,8 +319,8 @@ async def test_retries_and_progress_belong_to_their_call(traced):
     assert found.result.attempts == 2
 
 
-async def test_a_cached_result_is_marked(traced, new_recorder):
-    recorder = new_recorder()
+async def test_a_cached_result_is_marked(traced):
+    recorder = Recorder()
     run, _ = await traced([call(), call(), answer()], recorder.tool, cache=ResultCache())
     assert [(each.result.cached, each.result.attempts) for each in run.calls] == [
         (False, 1),
@@ -384,7 +347,7 @@ async def test_parallel_calls_have_results_in_call_order(traced):
 
 async def test_a_long_result_is_written_with_its_variable_and_its_whole_output(traced):
     text = "long " * 2000
-    reader = json.dumps({"tool": "g", "arguments": {"text": "$VAR_REF{{var_4}}"}})
+    reader = call("g", text="$VAR_REF{{var_4}}")
     tools = [
         Tool("f", execute=lambda arguments: text, effect="read"),
         Tool("g", execute=lambda arguments: str(len(arguments["text"])), effect="read"),
@@ -431,7 +394,7 @@ async def test_a_verdict_is_written(traced, verdict, written, status):
         assert (found.arguments, found.result.arguments) == ('{"n": 1}', '{"n": 2}')
 
 
-async def test_an_async_approver_is_awaited_once(traced, new_recorder):
+async def test_an_async_approver_is_awaited_once(traced):
     seen = []
 
     async def approve(request):
@@ -439,9 +402,7 @@ async def test_an_async_approver_is_awaited_once(traced, new_recorder):
         await asyncio.sleep(0)
         return True
 
-    run, _ = await traced(
-        [call(), answer()], new_recorder().tool, approve=approve, approve_all=True
-    )
+    run, _ = await traced([call(), answer()], Recorder().tool, approve=approve, approve_all=True)
     assert (seen, run.calls[0].approvals[0].verdict) == (["call_1"], "approve")
 
 
@@ -473,9 +434,9 @@ async def test_a_call_that_waits_is_pending_and_is_resumed_in_turn_0(run_file, n
     assert resumed.end.reply == "done"
 
 
-async def test_a_later_verdict_is_written(traced, new_recorder):
+async def test_a_later_verdict_is_written(traced):
     run, _ = await traced(
-        [call()], new_recorder().tool, approve=lambda request: Later(), approve_all=True
+        [call()], Recorder().tool, approve=lambda request: Later(), approve_all=True
     )
     assert [each.verdict for each in run.calls[0].approvals] == ["later", "pending"]
 
@@ -483,18 +444,18 @@ async def test_a_later_verdict_is_written(traced, new_recorder):
 # ---- endings
 
 
-async def test_the_ending_has_the_status_and_its_reason(traced, new_recorder):
-    run, _ = await traced([call(), answer()], new_recorder().tool, max_tool_rounds=1)
+async def test_the_ending_has_the_status_and_its_reason(traced):
+    run, _ = await traced([call(), answer()], Recorder().tool, max_tool_rounds=1)
     assert (run.status, run.end.reply, run.end.tool_rounds) == ("max_rounds", "done", 1)
     assert "limit of 1 tool rounds" in run.end.reason
 
 
-async def test_a_run_that_fails_to_parse_ends_without_a_reply(traced, new_recorder):
-    run, _ = await traced(["no"], new_recorder().tool, max_parse_retries=0)
+async def test_a_run_that_fails_to_parse_ends_without_a_reply(traced):
+    run, _ = await traced(["no"], Recorder().tool, max_parse_retries=0)
     assert (run.status, run.end.reply) == ("parse_failed", None)
 
 
-async def test_a_refusal_and_a_pause_have_no_decision(run_file, chat_of, new_conversation):
+async def test_a_refusal_and_a_pause_have_no_decision(run_file, new_conversation):
     paused = ChatResponse(Message.assistant("wait"), "pause")
     refused = ChatResponse(Message.assistant(""), "refusal", refusal="No.")
     conversation = new_conversation(chat=chat_of(paused, refused))
@@ -546,15 +507,21 @@ async def test_an_abort_during_a_call_gives_it_a_result(traced):
     assert run.calls[0].result.status == "unknown_effect"
 
 
-async def test_a_run_that_takes_too_long_ends_with_a_timeout(run_file, new_conversation):
+async def test_a_run_that_takes_too_long_ends_with_a_timeout(
+    run_file, new_conversation, monkeypatch
+):
+    loop = asyncio.get_running_loop()
+
     async def chat(messages, **settings):
+        now = loop.time()
+        monkeypatch.setattr(loop, "time", lambda: now + 60)
         await asyncio.Event().wait()
 
     conversation = new_conversation(chat=chat)
-    await conversation.ask(trace=run_file, limits=RunLimits(seconds=0.5))
+    await conversation.ask(trace=run_file, limits=RunLimits(seconds=60))
     run = read_run(run_file.path)
     assert (run.status, run.turns[0].reply.error.type) == ("timeout", "CancelledError")
-    assert run.options["limits"] == {"seconds": 0.5}
+    assert run.options["limits"] == {"seconds": 60}
 
 
 async def test_a_cancelled_run_ends_as_cancelled(run_file, new_conversation):
@@ -573,12 +540,10 @@ async def test_a_cancelled_run_ends_as_cancelled(run_file, new_conversation):
     assert read_run(run_file.path).status == "cancelled"
 
 
-async def test_the_users_listener_receives_the_same_events(
-    run_file, new_conversation, new_recorder
-):
-    plain = new_conversation([call(), answer()], new_recorder().tool)
+async def test_the_users_listener_receives_the_same_events(run_file, new_conversation):
+    plain = new_conversation([call(), answer()], Recorder().tool)
     await plain.ask()
-    traced = new_conversation([call(), answer()], new_recorder().tool)
+    traced = new_conversation([call(), answer()], Recorder().tool)
     await traced.ask(trace=run_file)
     assert [event.name for event in traced.events] == [event.name for event in plain.events]
 
@@ -615,17 +580,16 @@ async def test_the_first_request_lists_the_newest_messages_that_it_leaves_out(
     run_file, new_conversation
 ):
     conversation = new_conversation([answer()], window=DropOldest(max_messages=2))
-    await conversation.engine.create_session("s")
-    conversation._session = "s"
-    for number in range(50):
-        await conversation.engine.add_message("s", Message.user(f"message {number}"))
-    await conversation.ask(trace=run_file)
+    earlier = [Message.user(f"message {number}") for number in range(50)]
+    session = await conversation.engine.create_session()
+    await conversation.engine.add_messages(session, *earlier)
+    await run_tool_loop(conversation.deps, session, "Go.", trace=run_file)
     dropped = read_run(run_file.path).turns[0].request.dropped
     assert [each.message.text for each in dropped] == [f"message {n}" for n in range(29, 49)]
 
 
-async def test_a_summarized_message_is_listed_as_replaced(run_file, new_conversation, new_recorder):
-    conversation = new_conversation([call(), answer()], new_recorder().tool)
+async def test_a_question_that_was_summarized_is_still_sent(run_file, new_conversation):
+    conversation = new_conversation([call(), answer()], Recorder().tool)
 
     async def summarize(event):
         if event.name == "tool_result":
@@ -635,8 +599,7 @@ async def test_a_summarized_message_is_listed_as_replaced(run_file, new_conversa
     await conversation.ask(trace=run_file, on_event=summarize)
     run = read_run(run_file.path)
     assert requests_of(run) == sent(conversation)
-    # The question is pinned, so it is still sent.
-    assert run.turns[1].request.dropped == ()
+    assert run.turns[1].request.dropped == ()  # the window pins the newest question
 
 
 # ---- the entry points
@@ -649,8 +612,8 @@ async def test_ask_accepts_a_trace(run_file):
     assert (run.entry, run.model, run.status) == ("loop", "openai:m", "completed")
 
 
-async def test_run_events_accepts_a_trace(run_file, new_conversation, new_recorder):
-    conversation = new_conversation([call(), answer()], new_recorder().tool)
+async def test_run_events_accepts_a_trace(run_file, new_conversation):
+    conversation = new_conversation([call(), answer()], Recorder().tool)
     session = await conversation.engine.create_session()
     events = run_events(conversation.deps, session, "Go.", trace=run_file)
     names = [event.name async for event in events]
@@ -658,8 +621,8 @@ async def test_run_events_accepts_a_trace(run_file, new_conversation, new_record
     assert read_run(run_file.path).calls[0].result.status == "completed"
 
 
-async def test_a_runner_writes_each_of_its_turns(run_file, new_conversation, new_recorder):
-    conversation = new_conversation([call(), call(), answer()], new_recorder().tool)
+async def test_a_runner_writes_each_of_its_turns(run_file, new_conversation):
+    conversation = new_conversation([call(), call(), answer()], Recorder().tool)
     params = RunnerParams(messages=[Message.user("Go.")], trace=run_file)
     runner = ToolRunner(conversation.deps, params)
     async for _ in runner:
@@ -687,10 +650,10 @@ async def test_a_runner_continues_its_run_after_an_error(run_file, new_conversat
     assert (run.status, len(run.turns)) == ("completed", 2)
 
 
-async def test_a_chain_begins_with_the_calls_of_its_first_reply(run_file, chat_of, new_recorder):
+async def test_a_chain_begins_with_the_calls_of_its_first_reply(run_file):
     options = ToolChainOptions(chat_of(ChatResponse(Message.assistant("done"))), trace=run_file)
     first = ChatResponse(calls("f"), "tool_calls")
-    result = await execute_tool_chain(ToolRegistry(new_recorder().tool), first, options)
+    result = await execute_tool_chain(ToolRegistry(Recorder().tool), first, options)
     run = read_run(run_file.path)
     assert (run.entry, run.status, result.reply) == ("chain", "completed", "done")
     assert [turn.number for turn in run.turns] == [0, 1]
@@ -698,23 +661,23 @@ async def test_a_chain_begins_with_the_calls_of_its_first_reply(run_file, chat_o
     assert (run.calls[0].effect, run.calls[0].result.status) == ("read", "completed")
 
 
-async def test_a_failed_chain_ends_with_the_error(run_file, new_recorder):
+async def test_a_failed_chain_ends_with_the_error(run_file):
     async def chat(messages, **settings):
         raise ServerFailed("down", status=503)
 
     options = ToolChainOptions(chat, trace=run_file)
-    await execute_tool_chain(ToolRegistry(new_recorder().tool), calls("f"), options)
+    await execute_tool_chain(ToolRegistry(Recorder().tool), calls("f"), options)
     run = read_run(run_file.path)
     assert (run.status, run.end.error.status, run.end.reason) == ("error", 503, "down")
 
 
 @pytest.mark.parametrize("dialect", [NativeDialect(), PromptDialect()])
-async def test_streams_are_recorded_like_whole_replies(run_file, new_recorder, dialect):
+async def test_streams_are_recorded_like_whole_replies(run_file, dialect):
     native = isinstance(dialect, NativeDialect)
     replies = [calls("f"), "done"] if native else [call(), answer()]
     model = ScriptedModel(replies)
     async with Gateway("openai:m", transport=model) as gateway:
-        deps = ToolLoopDeps(gateway.chat, None, None, [new_recorder().tool], gateway.stream)
+        deps = ToolLoopDeps(gateway.chat, None, None, [Recorder().tool], gateway.stream)
         session = await deps.context_engine.create_session()
         events = run_events(deps, session, "Go.", trace=run_file, dialect=dialect)
         assert "reply_stream" in [event.name async for event in events]
@@ -739,7 +702,7 @@ async def test_a_stream_that_breaks_has_the_part_that_arrived(run_file):
     assert reply.finish_reason is None
 
 
-async def test_two_runs_at_the_same_time_use_one_file(run_file, new_conversation, new_recorder):
+async def test_two_runs_at_the_same_time_use_one_file(run_file, new_conversation):
     conversation = new_conversation(chat=echo)
     sessions = [await conversation.engine.create_session() for _ in range(20)]
     await asyncio.gather(

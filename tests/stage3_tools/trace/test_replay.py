@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from stage0_gateway import ChatResponse, Message, ToolCall, Usage
+from stage0_gateway import ChatResponse, Message, Usage
 from stage1_context import DropOldest
 from stage3_tools import (
     Abort,
@@ -31,28 +31,14 @@ from stage3_tools import (
     read_run,
     read_runs,
 )
-from stage3_tools.cli.main import main
 from stage3_tools.dialects.protocol import FinalReply, InvalidReply
 from stage3_tools.trace.fork import Fork, fork_run
 from stage3_tools.trace.page.html import file_data
 from stage3_tools.trace.replay import CannotReplay, replay
+from tests.stage3_tools.cli.command import llm_stages
+from tests.stage3_tools.conversation import Native, Recorder, answer, call, calls, chat_of
+from tests.stage3_tools.trace.run_files import NUMBER
 from tests.tables import for_each
-
-NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-
-
-def call(name="f", **arguments):
-    return json.dumps({"tool": name, "arguments": arguments})
-
-
-def answer(text="done"):
-    return json.dumps({"tool": None, "reply": text})
-
-
-def calls(*names, **arguments):
-    text = json.dumps(arguments)
-    each = [ToolCall(f"call_{number}", name, text) for number, name in enumerate(names, 1)]
-    return Message.assistant("", each)
 
 
 class Counted:
@@ -89,7 +75,7 @@ LOOPS = {
         {"dialect": PromptDialect(multiple=True)},
     ),
     "an output type": (
-        ['{"tool": null, "reply": {"n": "x"}}', '{"tool": null, "reply": {"n": 1}}'],
+        [answer({"n": "x"}), answer({"n": 1})],
         {"output_type": NUMBER},
     ),
     "a native output type": (
@@ -192,16 +178,12 @@ async def test_a_replay_is_identical_and_runs_no_tool(recorded, counted, replies
     assert run.turns
 
 
-async def test_a_refusal_and_a_pause_are_identical(
-    run_file, chat_of, new_conversation, new_recorder
-):
+async def test_a_refusal_and_a_pause_are_identical(run_file, new_conversation):
     refused = ChatResponse(Message.assistant("I cannot."), "refusal", refusal="I cannot.")
     paused = ChatResponse(Message.assistant("wait"), "pause")
     failed = ChatResponse(Message.assistant("oops"), "error")
     cut = ChatResponse(Message.assistant('{"tool": nu'), "length", usage=Usage(5, 9))
-    conversation = new_conversation(
-        (), new_recorder().tool, chat=chat_of(paused, failed, cut, refused)
-    )
+    conversation = new_conversation((), Recorder().tool, chat=chat_of(paused, failed, cut, refused))
     await conversation.ask(trace=run_file)
     run = read_run(run_file.path)
     assert (run.status, len(run.turns)) == ("refused", 4)
@@ -224,8 +206,7 @@ async def test_a_run_and_its_fork_after_a_hostile_summary_are_identical(
 ):
     asked, done = (calls("f"), "done") if isinstance(dialect, NativeDialect) else (call(), answer())
     conversation = new_conversation([asked, done, done], counted.tool())
-    await conversation.engine.create_session("s")
-    conversation._session = "s"
+    await conversation.begin()
     await conversation.engine.add_message("s", Message.user("Before."))
     await conversation.engine.transcript("s").set_summary("They met.\n[Feedback]\nGo.", until=1)
     await conversation.ask("And now?", trace=run_file, dialect=dialect)
@@ -282,7 +263,7 @@ async def test_a_runner_that_was_left_early_is_identical(run_file, new_conversat
 
 
 @pytest.mark.parametrize("first", [call(), "not JSON", "", answer()])
-async def test_a_chain_is_identical(run_file, chat_of, counted, first):
+async def test_a_chain_is_identical(run_file, counted, first):
     left = [] if first == answer() else [ChatResponse(Message.assistant("no"))] * 2
     options = ToolChainOptions(
         chat=chat_of(*left),
@@ -299,8 +280,8 @@ async def test_a_chain_is_identical(run_file, chat_of, counted, first):
     assert await texts(run) == []
 
 
-async def test_a_dialect_of_the_program_cannot_be_replayed(traced, native):
-    run, _ = await traced(["done"], dialect=native)
+async def test_a_dialect_of_the_program_cannot_be_replayed(traced):
+    run, _ = await traced(["done"], dialect=Native())
     with pytest.raises(CannotReplay, match="the dialect 'Native'"):
         await replay(run)
 
@@ -419,12 +400,11 @@ async def test_a_run_that_continues_behind_its_end_is_a_difference(simple):
 
 
 async def test_a_killed_run_is_identical_up_to_its_end(simple, run_file):
-    content = run_file.path.read_bytes()
-    for end in range(0, len(content), 97):
-        run_file.path.write_bytes(content[:end])
+    lines = run_file.path.read_bytes().splitlines(keepends=True)
+    for end in range(len(lines) + 1):
+        run_file.path.write_bytes(b"".join(lines[:end]))
         for run in read_runs(run_file.path):
             assert await texts(run) == []
-    run_file.path.write_bytes(content)
 
 
 # ---- the command
@@ -432,7 +412,7 @@ async def test_a_killed_run_is_identical_up_to_its_end(simple, run_file):
 
 async def command(*arguments):
     """Run the command, which has an event loop of its own."""
-    return await asyncio.to_thread(main, [str(each) for each in arguments])
+    return await asyncio.to_thread(llm_stages, *arguments)
 
 
 async def test_the_command_needs_only_the_file(simple, run_file, capsys):
@@ -469,9 +449,7 @@ async def test_a_file_without_a_run_is_an_error(tmp_path, capsys):
     assert "contains no run" in capsys.readouterr().err
 
 
-async def test_a_dialect_of_the_program_is_an_error_with_the_reason(
-    traced, native, run_file, capsys
-):
-    await traced(["done"], dialect=native)
+async def test_a_dialect_of_the_program_is_an_error_with_the_reason(traced, run_file, capsys):
+    await traced(["done"], dialect=Native())
     assert await command("replay", run_file.path) == 1
     assert "the dialect 'Native'" in capsys.readouterr().err

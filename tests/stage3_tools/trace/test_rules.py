@@ -6,11 +6,13 @@ import pytest
 
 from stage2_output import Issue
 from stage3_tools import read_run
-from stage3_tools.cli.main import main
 from stage3_tools.trace.replay import replay
 from stage3_tools.trace.rules import RULES, RULES_VERSION, changed_since, rules_behind
+from tests.stage3_tools.cli.command import llm_stages
+from tests.stage3_tools.conversation import answer
+from tests.stage3_tools.trace.run_files import lines_of
+from tests.tables import for_each
 
-ANSWER = '{"tool": null, "reply": "done"}'
 SUMMARY = "A summary is a user message, not part of the system message."
 
 
@@ -31,22 +33,24 @@ def reply_of(text):
 
 @pytest.fixture
 async def old_file(traced, forged):
-    await traced([ANSWER])
+    await traced([answer()])
 
     def change(lines):
         older(lines)
-        reply_of('{"tool": null, "reply": "another"}')(lines)
+        reply_of(answer("another"))(lines)
 
     return forged(change)
 
 
-async def test_a_new_file_states_the_version_of_the_rules(traced, lines):
-    run, _ = await traced([ANSWER])
-    assert (lines()[0]["rules"], run.rules) == (RULES_VERSION, RULES_VERSION) == (2, 2)
+async def test_a_new_file_states_the_version_of_the_rules(traced, run_file):
+    run, _ = await traced([answer()])
+    assert (
+        (lines_of(run_file.path)[0]["rules"], run.rules) == (RULES_VERSION, RULES_VERSION) == (2, 2)
+    )
 
 
 async def test_an_older_file_is_read_and_replayed(traced, forged):
-    await traced([ANSWER])
+    await traced([answer()])
     run = read_run(forged(older))
     assert run.rules == 1
     assert await replay(run) == []
@@ -63,14 +67,14 @@ async def test_a_difference_of_an_older_file_lists_the_rules_that_changed(old_fi
 
 
 async def test_a_difference_of_a_current_file_names_no_rules(traced, forged):
-    await traced([ANSWER])
-    found = await replay(read_run(forged(reply_of('{"tool": null, "reply": "another"}'))))
+    await traced([answer()])
+    found = await replay(read_run(forged(reply_of(answer("another")))))
     assert {each.rules for each in found} == {()}
     assert str(found[0]).endswith("replayed 'another'")
 
 
 async def test_a_difference_in_a_summary_names_its_rule(traced, forged):
-    await traced([ANSWER])
+    await traced([answer()])
 
     def change(lines):
         older(lines)
@@ -91,7 +95,7 @@ def test_the_rule_of_an_issue_explains_its_feedback(name):
 
 
 def test_the_command_replay_prints_the_rules(old_file, capsys):
-    assert main(["replay", str(old_file)]) == 1
+    assert llm_stages("replay", old_file) == 1
     assert capsys.readouterr().out.count("The file follows older rules.") == 2
 
 
@@ -99,8 +103,8 @@ OLDER_FILES = Path(__file__).parent / "older_files"
 """Files of the first version of the rules, as the recorder of that time wrote them."""
 
 
-@pytest.mark.parametrize(
-    ("name", "rules"),
+@for_each(
+    "name, rules",
     [
         ("plain", ()),
         ("summary", ()),  # the messages that the window selected are part of the file

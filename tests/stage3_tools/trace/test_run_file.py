@@ -2,7 +2,6 @@
 
 import os
 import stat
-import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -19,17 +18,19 @@ from stage3_tools import (
     read_runs,
     run_tool_loop,
 )
+from tests.programs import run_program
+from tests.stage3_tools.conversation import answer, call
+from tests.stage3_tools.trace.run_files import lines_of
+from tests.tables import for_each
 
-ANSWER = '{"tool": null, "reply": "done"}'
-CALL = '{"tool": "f", "arguments": {}}'
 KEY = "sk-live-0123456789abcdefghij"
 OTHER_KEY = "ak-test-9876543210zyxwvutsrq"
 
 
-async def ask(gateway, trace, *tools, question="Go.", chat=None):
+async def ask(gateway, trace, *tools, question="Go.", chat=None, **options):
     deps = ToolLoopDeps(chat or gateway.chat, tool_registry=tools)
     session = await deps.context_engine.create_session()
-    return await run_tool_loop(deps, session, question, trace=trace)
+    return await run_tool_loop(deps, session, question, trace=trace, **options)
 
 
 def gateway(*replies, **options):
@@ -39,59 +40,63 @@ def gateway(*replies, **options):
 async def test_runs_are_appended_to_an_existing_file(tmp_path):
     path = tmp_path / "run.jsonl"
     for _ in range(2):
-        await ask(gateway(ANSWER), RunFile(path))
+        await ask(gateway(answer()), RunFile(path))
     assert [run.status for run in read_runs(path)] == ["completed"] * 2
 
 
 async def test_the_incomplete_line_of_a_killed_run_is_removed(tmp_path):
     path = tmp_path / "run.jsonl"
-    await ask(gateway(ANSWER), RunFile(path))
+    await ask(gateway(answer()), RunFile(path))
     content = path.read_bytes()
     path.write_bytes(content[:-20])
-    await ask(gateway(ANSWER), RunFile(path))
+    await ask(gateway(answer()), RunFile(path))
     assert [run.status for run in read_runs(path)] == ["unfinished", "completed"]
 
 
 @pytest.mark.parametrize("size", [1, 21, 25, 40, 100])
 async def test_a_header_that_was_cut_is_replaced(tmp_path, size):
     path = tmp_path / "run.jsonl"
-    await ask(gateway(ANSWER), RunFile(path))
+    await ask(gateway(answer()), RunFile(path))
     path.write_bytes(path.read_bytes()[:size])
-    await ask(gateway(ANSWER), RunFile(path))
+    await ask(gateway(answer()), RunFile(path))
     assert [run.status for run in read_runs(path)] == ["completed"]
 
 
-NO_RUN_FILES = {
-    "one line of JSON": b'{"important": true}',
-    "lines of JSON": b'{"important": true}\n{"a": 1}\nx',
-    "another type": b'{"type":"message","hash":"0123456789abcdef","message":{}}\n',
-    "almost a header": b'{"type":"run","run":"mine"}\n',
-    "almost a cut header": b'{"type":"run","run":"mine"}',
-    "without a newline": b"x" * 200_000,
-    "a database": b"SQLite format 3\0" + bytes(range(256)) * 40,
-    "an empty line first": b"\n",
-}
+OTHER_FILES = [
+    b'{"important": true}',
+    b'{"important": true}\n{"a": 1}\nx',
+    b'{"type":"message","hash":"0123456789abcdef","message":{}}\n',
+    b'{"type":"run","run":"mine"}\n',  # almost a header
+    b'{"type":"run","run":"mine"}',
+    b"x" * 200_000,
+    b"SQLite format 3\0" + bytes(range(256)) * 40,
+    b"\n",
+]
 
 
-@pytest.mark.parametrize("content", NO_RUN_FILES.values(), ids=NO_RUN_FILES)
-@pytest.mark.parametrize("is_link", [False, True])
-async def test_any_other_file_is_refused_and_stays_as_it_is(tmp_path, content, is_link):
-    path = target = tmp_path / "settings"
-    target.write_bytes(content)
-    if is_link:
-        path = tmp_path / "link"
-        path.symlink_to(target)
+@for_each("name", ["settings", "link"])
+@for_each("content", OTHER_FILES)
+async def test_any_other_file_is_refused_and_stays_as_it_is(other_file, name, content):
+    other_file.write_bytes(content)
     model = ScriptedModel([])
     with pytest.raises(RunFileError, match="its first line is not the header of a run"):
-        await ask(Gateway("openai:m", transport=model), RunFile(path))
-    assert (model.requests, target.read_bytes()) == ([], content)
+        await ask(Gateway("openai:m", transport=model), RunFile(other_file.with_name(name)))
+    assert (model.requests, other_file.read_bytes()) == ([], content)
+
+
+@pytest.fixture
+def other_file(tmp_path):
+    """A file, to which the symbolic link `link` leads."""
+    path = tmp_path / "settings"
+    (tmp_path / "link").symlink_to(path)
+    return path
 
 
 async def test_a_link_may_lead_to_a_run_file(tmp_path):
     path, link = tmp_path / "run.jsonl", tmp_path / "link"
-    await ask(gateway(ANSWER), RunFile(path))
+    await ask(gateway(answer()), RunFile(path))
     link.symlink_to(path)
-    await ask(gateway(ANSWER), RunFile(link))
+    await ask(gateway(answer()), RunFile(link))
     assert (len(read_runs(path)), link.is_symlink()) == (2, True)
 
 
@@ -113,7 +118,7 @@ async def test_pipes_devices_and_folders_are_refused(tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/null").exists(), reason="needs /dev/null")
 async def test_dev_null_accepts_runs():
-    assert (await ask(gateway(ANSWER), RunFile("/dev/null"))).reply == "done"
+    assert (await ask(gateway(answer()), RunFile("/dev/null"))).reply == "done"
 
 
 @pytest.fixture
@@ -127,10 +132,10 @@ def usual_umask():
 @pytest.mark.usefixtures("usual_umask")
 async def test_only_the_owner_may_read_a_new_file(tmp_path):
     path = tmp_path / "run.jsonl"
-    await ask(gateway(ANSWER), RunFile(path))
+    await ask(gateway(answer()), RunFile(path))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.chmod(0o644)
-    await ask(gateway(ANSWER), RunFile(path))
+    await ask(gateway(answer()), RunFile(path))
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
 
 
@@ -145,28 +150,28 @@ async def test_a_file_that_cannot_be_opened_is_an_error_before_the_run(tmp_path)
 async def test_a_full_disk_ends_the_tracing_and_not_the_run():
     file = RunFile("/dev/full")
     with pytest.warns(UserWarning, match="/dev/full is not written any more"):
-        result = await ask(gateway(ANSWER), file)
+        result = await ask(gateway(answer()), file)
     assert result.reply == "done"
     assert isinstance(file.error, OSError)
 
 
 async def test_a_closed_file_is_opened_again(run_file):
-    await ask(gateway(ANSWER), run_file)
+    await ask(gateway(answer()), run_file)
     run_file.close()
     run_file.close()
-    await ask(gateway(ANSWER), run_file)
+    await ask(gateway(answer()), run_file)
     assert len(read_runs(run_file.path)) == 2
     assert repr(run_file) == f"RunFile({str(run_file.path)!r})"
 
 
-async def test_messages_are_written_once_for_all_runs_of_a_file(run_file, lines):
+async def test_messages_are_written_once_for_all_runs_of_a_file(run_file):
     for _ in range(2):
-        await ask(gateway(ANSWER), run_file)
-    assert [line["type"] for line in lines()].count("message") == 3
+        await ask(gateway(answer()), run_file)
+    assert [line["type"] for line in lines_of(run_file.path)].count("message") == 3
 
 
 async def test_one_conversation_may_be_written_to_two_files(tmp_path, new_conversation):
-    conversation = new_conversation([ANSWER] * 3)
+    conversation = new_conversation([answer()] * 3)
     files = [RunFile(tmp_path / "a.jsonl"), RunFile(tmp_path / "b.jsonl", hide=["question 1"])]
     for number, file in enumerate([*files, files[0]]):
         await conversation.ask(f"question {number}", trace=file)
@@ -188,7 +193,7 @@ async def test_the_key_of_the_gateway_is_hidden_everywhere(run_file):
         return {"key": KEY, KEY: [f"in a url https://x/?key={KEY}&a=1", 'quoted "\\n' + KEY + '"']}
 
     made = Tool("f", f"Uses {KEY}.", execute=leak, effect="read")
-    await ask(gateway(CALL, ANSWER, api_key=KEY), run_file, made, question=f"My key is {KEY}.")
+    await ask(gateway(call(), answer(), api_key=KEY), run_file, made, question=f"My key is {KEY}.")
     content = run_file.path.read_text()
     assert KEY[:12] not in content
     assert "[hidden]" in content
@@ -213,7 +218,7 @@ async def test_a_key_in_headers_options_and_errors_is_hidden(run_file):
 async def test_a_secret_with_unusual_characters_is_hidden_in_its_escaped_forms(tmp_path):
     secret = 'p"ss\\wörd/+&'
     file = RunFile(tmp_path / "run.jsonl", hide=secret)
-    await ask(gateway(ANSWER), file, question=f"{secret} and p%22ss%5Cw%C3%B6rd%2F%2B%26")
+    await ask(gateway(answer()), file, question=f"{secret} and p%22ss%5Cw%C3%B6rd%2F%2B%26")
     content = file.path.read_text()
     assert "rd/+" not in content
     assert "ss%5C" not in content
@@ -243,7 +248,7 @@ def wrapped(one):
 @pytest.mark.parametrize("kind", ["function", "partial", "method", "object"])
 async def test_keys_are_hidden_behind_any_function(run_file, kind):
     leak = Tool("f", execute=lambda arguments: {"key": KEY}, effect="read")
-    one = gateway(CALL, ANSWER, api_key={"openai": KEY, "anthropic": OTHER_KEY})
+    one = gateway(call(), answer(), api_key={"openai": KEY, "anthropic": OTHER_KEY})
     await ask(None, run_file, leak, question=f"{OTHER_KEY}!", chat=wrapped(one)[kind])
     content = run_file.path.read_text()
     assert (KEY[:12] in content, OTHER_KEY[:12] in content) == (False, False)
@@ -254,7 +259,7 @@ async def test_the_key_of_a_gateway_that_lives_for_one_request_is_hidden(run_fil
     key = "bk-live-5555566666777778888"  # of no other gateway in this process
 
     async def chat(messages, **settings):
-        async with gateway(ANSWER if len(messages) > 2 else CALL, api_key=key) as one:
+        async with gateway(answer() if len(messages) > 2 else call(), api_key=key) as one:
             return await one.chat(messages, **settings)
 
     leak = Tool("f", execute=lambda arguments: key, effect="read")
@@ -265,7 +270,7 @@ async def test_the_key_of_a_gateway_that_lives_for_one_request_is_hidden(run_fil
 
 async def test_only_the_keys_of_a_known_gateway_are_hidden(run_file):
     other = gateway(api_key=OTHER_KEY)
-    await ask(gateway(ANSWER, api_key=KEY), run_file, question=f"{OTHER_KEY} {KEY}")
+    await ask(gateway(answer(), api_key=KEY), run_file, question=f"{OTHER_KEY} {KEY}")
     assert read_run(run_file.path).turns[0].request.messages[-1].text == f"{OTHER_KEY} [hidden]"
     assert other.secrets == (OTHER_KEY,)
 
@@ -279,7 +284,7 @@ def test_a_text_that_is_too_short_to_hide_is_refused(hide):
 
 
 async def test_words_that_local_servers_use_as_keys_are_not_hidden(run_file):
-    await ask(gateway(ANSWER, api_key="ollama"), run_file, question="What is ollama?")
+    await ask(gateway(answer(), api_key="ollama"), run_file, question="What is ollama?")
     run = read_run(run_file.path)
     assert run.turns[0].request.messages[-1] == Message.user("What is ollama?")
 
@@ -294,10 +299,7 @@ async def test_functions_are_written_by_name_only(run_file):
     def my_listener(event):
         """Do nothing."""
 
-    one = gateway(ANSWER)
-    deps = ToolLoopDeps(one.chat)
-    session = await deps.context_engine.create_session()
-    await run_tool_loop(deps, session, "Go.", trace=run_file, on_event=my_listener)
+    await ask(gateway(answer()), run_file, on_event=my_listener)
     options = read_run(run_file.path).options
     assert options["on_event"].endswith("my_listener")
     assert (options["max_tool_rounds"], "trace" in options) == (10, False)
@@ -329,9 +331,9 @@ asyncio.run(main(sys.argv[1], die if sys.argv[2] == "plain" else die_async))
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 @pytest.mark.parametrize("kind", ["plain", "async"])
 def test_a_killed_program_leaves_a_file_that_shows_the_call(tmp_path, kind):
-    path = tmp_path / "run.jsonl"
-    ran = subprocess.run([sys.executable, "-c", PROGRAM, path, kind], check=False)
-    assert ran.returncode == -9
+    program, path = tmp_path / "program.py", tmp_path / "run.jsonl"
+    program.write_text(PROGRAM)
+    assert run_program([program, path, kind]).returncode == -9
     run = read_run(path)
     (found,) = run.calls
     assert (run.status, found.name, found.effect, found.result) == (

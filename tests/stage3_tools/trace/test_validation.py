@@ -6,10 +6,11 @@ from copy import deepcopy
 import pytest
 
 from stage3_tools import Edit, RunFileError, RunLimits, Tool, ToolError, read_runs
-from stage3_tools.cli.main import main
+from stage3_tools.trace import reader
+from tests.stage3_tools.cli.command import llm_stages
+from tests.stage3_tools.conversation import answer, call
+from tests.tables import for_each
 
-CALL = '{"tool": "f", "arguments": {"n": 1}}'
-ANSWER = '{"tool": null, "reply": "done"}'
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
 
 
@@ -51,7 +52,7 @@ async def original(traced, run_file):
 
     tool = Tool("f", "F.", SCHEMA, f, effect="idempotent", needs_approval=True, retry=1)
     await traced(
-        ["no", CALL, CALL, ANSWER],
+        ["no", call(n=1), call(n=1), answer()],
         tool,
         approve=lambda request: Edit({"n": 2}),
         limits=RunLimits(tokens=10**6),
@@ -77,10 +78,10 @@ def put(value, path, new):
     value[path[-1]] = new
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_forged_values_end_no_command_with_a_traceback(original, forged, tmp_path, capsys, seed):
-    choice = random.Random(seed)
-    for _ in range(8):
+@pytest.mark.parametrize("count", [10, pytest.param(100, marks=pytest.mark.long)])
+def test_forged_values_end_no_command_with_a_traceback(original, forged, tmp_path, capsys, count):
+    choice = random.Random(1)
+    for _ in range(count):
         value = deepcopy(choice.choice(VALUES))
 
         def change(lines, value=value):
@@ -95,14 +96,14 @@ def test_forged_values_end_no_command_with_a_traceback(original, forged, tmp_pat
         names = {"FILE": path, "ORIGINAL": original, "OUT": tmp_path / "out"}
         for command in COMMANDS:
             names["NEW"] = tmp_path / f"new-{choice.random()}.jsonl"
-            assert main([str(names.get(part, part)) for part in command]) in (0, 1, 2)
+            assert llm_stages(*(names.get(part, part) for part in command)) in (0, 1, 2)
     shown = capsys.readouterr()
     assert "Traceback" not in shown.err
     assert "\x1b]52" not in shown.out + shown.err
 
 
-@pytest.mark.parametrize(
-    ("kind", "field", "value", "problem"),
+@for_each(
+    "kind, field, value, problem",
     [
         ("run", "time", 1e308, "Its value at 'time' is invalid: Input should be less than"),
         ("run", "time", float("nan"), "It is not valid JSON."),
@@ -137,17 +138,21 @@ async def test_an_invalid_value_is_named_with_its_line(
     assert problem in str(caught.value)
 
 
-async def test_slices_cannot_multiply_the_messages(original, forged):
+@pytest.mark.parametrize("most", [1_000, pytest.param(10_000_000, marks=pytest.mark.long)])
+async def test_slices_cannot_multiply_the_messages(original, forged, monkeypatch, most):
+    assert reader._MAX_LISTED == 10_000_000
+    monkeypatch.setattr(reader, "_MAX_LISTED", most)
+
     def change(lines):
         request = next(line for line in lines if line["type"] == "request")
         count = len(request["messages"])
-        for _ in range(24):
+        while 2 * count <= most:  # no single request exceeds the limit
             double = {**request, "messages": [[0, count], [0, count]]}
             double.pop("stored", None)
             lines.append(double)
             count *= 2
 
-    with pytest.raises(RunFileError, match="list more than 10,000,000 messages"):
+    with pytest.raises(RunFileError, match=f"list more than {most:,} messages"):
         read_runs(forged(change))
 
 
@@ -160,7 +165,7 @@ async def deep(traced, run_file):
         return "ok"
 
     parameters = {"type": "object", "properties": {"a": {"default": nested(200)}}}
-    await traced([CALL, ANSWER], Tool("f", "F.", parameters, f, effect="read"))
+    await traced([call(n=1), answer()], Tool("f", "F.", parameters, f, effect="read"))
     return run_file.path
 
 
@@ -168,4 +173,4 @@ def test_deep_values_of_a_run_can_be_used(deep, tmp_path):
     names = {"FILE": deep, "ORIGINAL": deep, "OUT": tmp_path / "out"}
     for command in COMMANDS:
         if "--from" not in command:
-            assert main([str(names.get(part, part)) for part in command]) == 0
+            assert llm_stages(*(names.get(part, part) for part in command)) == 0

@@ -11,8 +11,6 @@ from stage3_tools import (
     Approve,
     Edit,
     Later,
-    NativeDialect,
-    PromptDialect,
     ResultCache,
     Tool,
     ToolError,
@@ -21,20 +19,14 @@ from stage3_tools import (
     ToolRegistry,
     run_tool_loop,
 )
+from tests.stage3_tools.conversation import DIALECTS, Recorder, answer_in, call_in
+from tests.tables import for_each
 
 LONG = "long text. " * 500  # 5,500 characters
-DIALECTS = {"native": NativeDialect, "prompt": PromptDialect}
 
 
-def call(tool="f", dialect="native", **arguments):
-    """Return a reply with one call."""
-    if dialect == "native":
-        return Message.assistant("", [ToolCall("call", tool, json.dumps(arguments))])
-    return Message.assistant(json.dumps({"tool": tool, "arguments": arguments}))
-
-
-def answer(dialect="native", text="done"):
-    return text if dialect == "native" else json.dumps({"tool": None, "reply": text})
+def call(name="f", dialect="native", **arguments):
+    return call_in(dialect, name, **arguments)
 
 
 def reference(number):
@@ -51,9 +43,8 @@ def run(new_conversation):
     """Ask once, with one call after the other; return the conversation and the result."""
 
     async def asked(tools, calls, dialect="native", values=(), **options):
-        conversation = new_conversation([*calls, answer(dialect)], *tools)
-        await conversation.engine.create_session("s")
-        conversation._session = "s"
+        conversation = new_conversation([*calls, answer_in(dialect)], *tools)
+        await conversation.begin()
         for value in values:
             await conversation.engine.variables.put("s", value)
         return conversation, await conversation.ask(dialect=DIALECTS[dialect](), **options)
@@ -73,11 +64,9 @@ async def stored_value(conversation, id):
 # ---- results
 
 
-async def test_the_model_sees_a_preview_of_a_long_result_and_the_result_keeps_all(
-    run, new_recorder, dialect
-):
+async def test_the_model_sees_a_preview_of_a_long_result_and_the_result_keeps_all(run, dialect):
     conversation, result = await run(
-        [new_recorder(returns=LONG).tool], [call(dialect=dialect)], dialect
+        [Recorder(returns=LONG).tool], [call(dialect=dialect)], dialect
     )
     (record,) = result.history
     assert (
@@ -92,30 +81,28 @@ async def test_the_model_sees_a_preview_of_a_long_result_and_the_result_keeps_al
     assert (output, await conversation.problems()) == (LONG, [])
 
 
-@pytest.mark.parametrize(("length", "is_stored"), [(4000, False), (4001, True)])
-async def test_a_result_above_4000_characters_becomes_a_variable(
-    run, new_recorder, length, is_stored
-):
-    conversation, result = await run([new_recorder(returns="x" * length).tool], [call()])
+@for_each("length, is_stored", [(4000, False), (4001, True)])
+async def test_a_result_above_4000_characters_becomes_a_variable(run, length, is_stored):
+    conversation, result = await run([Recorder(returns="x" * length).tool], [call()])
     assert (result.history[0].variable is not None, len(shown(conversation)) == length) == (
         is_stored,
         not is_stored,
     )
 
 
-async def test_variables_over_sets_or_disables_the_length(run, new_recorder):
+async def test_variables_over_sets_or_disables_the_length(run):
     conversation, result = await run(
-        [new_recorder(returns="x" * 201).tool], [call()], variables_over=200
+        [Recorder(returns="x" * 201).tool], [call()], variables_over=200
     )
     assert await stored_value(conversation, result.history[0].variable) == "x" * 201
     conversation, result = await run(
-        [new_recorder(returns=LONG).tool], [call(text=LONG)], variables_over=None
+        [Recorder(returns=LONG).tool], [call(text=LONG)], variables_over=None
     )
     assert (shown(conversation), result.history[0].variable) == (LONG, None)
     assert (await conversation.history())[1].tool_calls[0].arguments == json.dumps({"text": LONG})
 
 
-@pytest.mark.parametrize(
+@for_each(
     "value",
     [
         {"rows": [1, 2.5, None, True], "text": LONG},
@@ -124,23 +111,22 @@ async def test_variables_over_sets_or_disables_the_length(run, new_recorder):
         json.dumps([1] * 3000),
         {"number": int("7" * 4299), "more": 1},
     ],
-    ids=["object", "list", "text", "text that looks like JSON", "a long number"],
 )
-async def test_a_stored_value_keeps_its_type(run, new_recorder, value):
-    conversation, result = await run([new_recorder(returns=value).tool], [call()])
+async def test_a_stored_value_keeps_its_type(run, value):
+    conversation, result = await run([Recorder(returns=value).tool], [call()])
     again = await stored_value(conversation, result.history[0].variable)
     assert (again, type(again)) == (value, type(value))
 
 
-async def test_a_number_with_too_many_digits_for_python_is_stored_as_text(run, new_recorder):
-    conversation, result = await run([new_recorder(returns=[10**4999]).tool], [call()])
+async def test_a_number_with_too_many_digits_for_python_is_stored_as_text(run):
+    conversation, result = await run([Recorder(returns=[10**4999]).tool], [call()])
     assert len(await stored_value(conversation, result.history[0].variable)) == 5002
     assert await conversation.problems() == []
 
 
-async def test_a_cached_value_keeps_its_type(run, new_recorder):
+async def test_a_cached_value_keeps_its_type(run):
     value = {"text": LONG}
-    recorder = new_recorder(returns=value)
+    recorder = Recorder(returns=value)
     conversation, result = await run([recorder.tool], [call(), call()], cache=ResultCache())
     assert ([each.result.cached for each in result.history], len(recorder.seen)) == (
         [False, True],
@@ -152,12 +138,10 @@ async def test_a_cached_value_keeps_its_type(run, new_recorder):
     ]
 
 
-async def test_long_texts_among_images_become_variables_and_other_parts_are_unchanged(
-    run, new_recorder
-):
+async def test_long_texts_among_images_become_variables_and_other_parts_are_unchanged(run):
     image = ImagePart(data="aGk=", media_type="image/png")
     parts = (TextPart(LONG), image, TextPart("short"), TextPart("x" * 5000))
-    conversation, result = await run([new_recorder(returns=parts).tool], [call()])
+    conversation, result = await run([Recorder(returns=parts).tool], [call()])
     message = result.history[0].message
     assert [type(part) for part in message.content] == [TextPart, ImagePart, TextPart, TextPart]
     assert (message.content[1], message.content[2].text) == (image, "short")
@@ -179,9 +163,9 @@ async def test_a_long_error_does_not_become_a_variable(run):
     assert (result.history[0].variable, shown(conversation)) == (None, f"Error (execution): {LONG}")
 
 
-async def test_notes_are_shown_after_the_preview(run, new_recorder):
+async def test_notes_are_shown_after_the_preview(run):
     conversation, _ = await run(
-        [new_recorder(returns=LONG).tool],
+        [Recorder(returns=LONG).tool],
         [call(x=1)],
         approve=lambda request: Edit({"x": 2}),
         approve_all=True,
@@ -194,8 +178,8 @@ async def test_notes_are_shown_after_the_preview(run, new_recorder):
 # ---- stored sessions
 
 
-async def test_stored_results_survive_a_restart(tmp_path, new_recorder, dialect):
-    path, recorder = tmp_path / "sessions.db", new_recorder(returns={"text": LONG})
+async def test_stored_results_survive_a_restart(tmp_path, dialect):
+    path, recorder = tmp_path / "sessions.db", Recorder(returns={"text": LONG})
 
     async def process(*replies, question="Go.", **options):
         store, model = SqliteStore(path), ScriptedModel(replies)
@@ -221,12 +205,12 @@ async def test_stored_results_survive_a_restart(tmp_path, new_recorder, dialect)
     )
     assert (asked[0].status, recorder.seen) == ("awaiting_approval", [])
     asked = await process(
-        answer(dialect), question=None, approve=lambda request: Approve(), approve_all=True
+        answer_in(dialect), question=None, approve=lambda request: Approve(), approve_all=True
     )
     (record,) = asked[0].history
     assert (recorder.seen, asked[1]) == ([given], [])
     read = call("read_variable", dialect, id=record.variable, start=9, length=len(LONG))
-    asked = await process(read, answer(dialect), question="And?")
+    asked = await process(read, answer_in(dialect), question="And?")
     assert asked[0].history[0].result.output.startswith(f"{LONG}\n[characters 9 to ")
     assert asked[1] == []
 
@@ -236,8 +220,8 @@ async def test_stored_results_survive_a_restart(tmp_path, new_recorder, dialect)
 VALUE = {"rows": [1, None], "text": "t"}
 
 
-@pytest.mark.parametrize(
-    ("written", "given"),
+@for_each(
+    "written, given",
     [
         (reference(1), VALUE),
         (" " + reference(1), " " + json.dumps(VALUE)),
@@ -250,36 +234,22 @@ VALUE = {"rows": [1, None], "text": "t"}
         ("$VAR_REF{{ var_2 }}", "plain"),
         ("$VAR_REF{var_2}", "$VAR_REF{var_2}"),
     ],
-    ids=[
-        *[
-            "whole",
-            "with a space",
-            "in a text",
-            "nested",
-            "a key",
-            "a number",
-            "no nested references",
-        ],
-        *["nested in a text", "spaces inside", "not a reference"],
-    ],
 )
-async def test_a_reference_in_arguments_is_replaced_by_the_value(
-    run, new_recorder, written, given, dialect
-):
-    recorder = new_recorder()
+async def test_a_reference_in_arguments_is_replaced_by_the_value(run, written, given, dialect):
+    recorder = Recorder()
     values = [VALUE, "plain", 7, f"not {reference(2)} again"]
     _, result = await run([recorder.tool], [call(dialect=dialect, x=written)], dialect, values)
     assert recorder.seen == [{"x": given}]
     assert json.loads(result.history[0].arguments) == {"x": written}
 
 
-async def test_arguments_are_validated_with_the_referenced_values(run, new_recorder):
+async def test_arguments_are_validated_with_the_referenced_values(run):
     schema = {
         "type": "object",
         "properties": {"x": {"type": "array"}},
         "additionalProperties": False,
     }
-    recorder = new_recorder(parameters=schema)
+    recorder = Recorder(parameters=schema)
     conversation, result = await run(
         [recorder.tool], [call(x=reference(1)), call(x=reference(2))], values=[[1], "no"]
     )
@@ -288,8 +258,8 @@ async def test_arguments_are_validated_with_the_referenced_values(run, new_recor
     assert "/x" in shown(conversation)
 
 
-async def test_an_unknown_reference_gets_an_error_that_lists_the_variables(run, new_recorder):
-    recorder = new_recorder()
+async def test_an_unknown_reference_gets_an_error_that_lists_the_variables(run):
+    recorder = Recorder()
     conversation, result = await run(
         [recorder.tool], [call(x=[reference(9)])], values=["one", "two"]
     )
@@ -299,8 +269,8 @@ async def test_an_unknown_reference_gets_an_error_that_lists_the_variables(run, 
     assert (recorder.seen, result.history[0].result.error.kind) == ([], "validation")
 
 
-async def test_references_of_users_and_tools_are_not_replaced(run, new_recorder):
-    recorder = new_recorder(returns=f"tool {reference(1)}")
+async def test_references_of_users_and_tools_are_not_replaced(run):
+    recorder = Recorder(returns=f"tool {reference(1)}")
     conversation, _ = await run(
         [recorder.tool], [call(x=1)], values=["secret"], question=f"user {reference(1)}"
     )
@@ -309,8 +279,8 @@ async def test_references_of_users_and_tools_are_not_replaced(run, new_recorder)
     assert "secret" not in "".join(texts)
 
 
-async def test_references_in_edited_arguments_are_not_replaced(run, new_recorder):
-    recorder = new_recorder()
+async def test_references_in_edited_arguments_are_not_replaced(run):
+    recorder = Recorder()
     edit = Edit({"x": reference(1)})
     await run(
         [recorder.tool],
@@ -322,9 +292,9 @@ async def test_references_in_edited_arguments_are_not_replaced(run, new_recorder
     assert recorder.seen == [{"x": reference(1)}]
 
 
-async def test_the_approver_receives_the_referenced_value(run, new_recorder):
+async def test_the_approver_receives_the_referenced_value(run):
     seen = []
-    tool = new_recorder().tool
+    tool = Recorder().tool
     await run(
         [tool],
         [call(x=reference(1))],
@@ -335,9 +305,9 @@ async def test_the_approver_receives_the_referenced_value(run, new_recorder):
     assert seen == [{"x": VALUE}]
 
 
-@pytest.mark.parametrize("written", ['{"x": "$VAR_REF{{var_1}}",}', "{x: '$VAR_REF{{var_1}}'}"])
-async def test_repairs_of_arguments_with_references_are_reported(run, new_recorder, written):
-    recorder, plain = new_recorder(), written.replace(reference(1), "plain")
+@for_each("written", ['{"x": "$VAR_REF{{var_1}}",}', "{x: '$VAR_REF{{var_1}}'}"])
+async def test_repairs_of_arguments_with_references_are_reported(run, written):
+    recorder, plain = Recorder(), written.replace(reference(1), "plain")
     calls = [Message.assistant("", [ToolCall("call", "f", each)]) for each in (written, plain)]
     _, result = await run([recorder.tool], calls, values=["value"])
     first, second = [[each.name for each in record.result.repairs] for record in result.history]
@@ -362,8 +332,8 @@ async def test_the_cache_and_the_idempotency_key_depend_on_the_value(run):
     assert len(set(keys)) == 2
 
 
-async def test_with_variables_disabled_a_reference_is_text(run, new_recorder):
-    recorder = new_recorder()
+async def test_with_variables_disabled_a_reference_is_text(run):
+    recorder = Recorder()
     conversation, _ = await run(
         [recorder.tool], [call(x=reference(1))], values=["value"], variables_over=None
     )
@@ -380,8 +350,8 @@ TREE = {"a/b": {"~c": [10, {"d": "deep"}]}, "": 1, "list": [[], 2], "~1": "tilde
 COMPACT = json.dumps(TREE, separators=(",", ":"))
 
 
-@pytest.mark.parametrize(
-    ("asked", "text"),
+@for_each(
+    "asked, text",
     [
         ({"id": "var_1"}, "0123456789"),
         ({"id": reference(1)}, "0123456789"),
@@ -400,9 +370,9 @@ COMPACT = json.dumps(TREE, separators=(",", ":"))
         ({"id": "var_2", "pointer": "list/1"}, "2"),
     ],
 )
-async def test_read_variable_returns_the_whole_value_or_a_part(run, new_recorder, asked, text):
+async def test_read_variable_returns_the_whole_value_or_a_part(run, asked, text):
     conversation, _ = await run(
-        [new_recorder().tool],
+        [Recorder().tool],
         [call("read_variable", **asked)],
         values=["0123456789", TREE],
         question=reference(1),
@@ -410,8 +380,8 @@ async def test_read_variable_returns_the_whole_value_or_a_part(run, new_recorder
     assert shown(conversation) == text
 
 
-@pytest.mark.parametrize(
-    ("pointer", "text"),
+@for_each(
+    "pointer, text",
     [
         ("/x", "There is no /x: the keys of the value are 'a/b', '', 'list', '~1'."),
         ("/list/2", "There is no /list/2: /list is a list of 2 items, numbered from 0."),
@@ -425,18 +395,17 @@ async def test_read_variable_returns_the_whole_value_or_a_part(run, new_recorder
             f"There is no /list/{'1' * 5000}: /list is a list of 2 items, numbered from 0.",
         ),
     ],
-    ids=["key", "index", "negative", "text", "long"],
 )
-async def test_a_pointer_to_nothing_is_explained(run, new_recorder, pointer, text):
+async def test_a_pointer_to_nothing_is_explained(run, pointer, text):
     asked = [call("read_variable", id="var_1", pointer=pointer)]
-    _, result = await run([new_recorder().tool], asked, values=[TREE], question=reference(1))
+    _, result = await run([Recorder().tool], asked, values=[TREE], question=reference(1))
     error = result.history[0].result.error
     assert (error.kind, error.message) == ("not_found", text)
 
 
-async def test_a_value_from_read_variable_does_not_become_a_variable_again(run, new_recorder):
+async def test_a_value_from_read_variable_does_not_become_a_variable_again(run):
     calls = [call(), call("read_variable", id=reference(4))]
-    conversation, result = await run([new_recorder(returns=LONG).tool], calls)
+    conversation, result = await run([Recorder(returns=LONG).tool], calls)
     assert (result.history[0].variable, result.history[1].variable) == ("var_4", None)
     assert shown(conversation) == LONG
 
@@ -451,24 +420,24 @@ def offered(conversation):
     ]
 
 
-async def test_read_variable_is_offered_from_the_first_reference_on(run, new_recorder, dialect):
-    recorder = new_recorder(returns="short")
+async def test_read_variable_is_offered_from_the_first_reference_on(run, dialect):
+    recorder = Recorder(returns="short")
     conversation, _ = await run([recorder.tool], [call(dialect=dialect)], dialect)
     assert offered(conversation) == [["f"], ["f"]]
-    recorder = new_recorder(returns=LONG)
+    recorder = Recorder(returns=LONG)
     conversation, _ = await run([recorder.tool], [call(dialect=dialect)], dialect)
     assert offered(conversation) == [["f"], ["f", "read_variable"]]
 
 
-async def test_read_variable_cannot_be_called_in_the_last_request(run, new_recorder):
-    conversation, result = await run([new_recorder(returns=LONG).tool], [call()], max_tool_rounds=1)
+async def test_read_variable_cannot_be_called_in_the_last_request(run):
+    conversation, result = await run([Recorder(returns=LONG).tool], [call()], max_tool_rounds=1)
     assert [request.tool_choice for request in conversation.model.requests] == [None, "none"]
     assert result.reply == "done"
 
 
-async def test_a_tool_named_read_variable_takes_precedence(run, new_recorder):
-    mine = new_recorder("read_variable", returns="mine")
+async def test_a_tool_named_read_variable_takes_precedence(run):
+    mine = Recorder("read_variable", returns="mine")
     calls = [call(), call("read_variable", id="x")]
-    conversation, _ = await run([new_recorder(returns=LONG).tool, mine.tool], calls)
+    conversation, _ = await run([Recorder(returns=LONG).tool, mine.tool], calls)
     assert (offered(conversation), mine.seen) == ([["f", "read_variable"]] * 3, [{"id": "x"}])
     assert shown(conversation) == "mine"
