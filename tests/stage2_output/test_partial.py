@@ -9,7 +9,7 @@ from stage2_output import ExtractionError, extract_json
 from stage2_output.parsing.strict import MOST_DEPTH
 from stage2_output.partial import LONGEST_POINTER, parse_partial
 from stage2_output.result import Extraction
-from tests.stage2_output.random_values import json_values, random_examples
+from tests.random_values import json_values, random_examples
 from tests.tables import for_each
 
 VALUES = json_values(st.text(max_size=6))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from stage2_output import Extraction, OutputController
 from stage2_output.extract import find_json
 from stage2_output.parsing.strict import read_strictly
+from tests.random_values import random_examples
 from tests.stage2_output.damaged_json import INSIDE, OUTSIDE, Writer, damaged, listed, reply
-from tests.stage2_output.random_values import random_examples
 from tests.stage2_output.schemas import SCHEMA
 from tests.stage2_output.texts import read, same
 from tests.tables import for_each

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from stage2_output import Extraction, ExtractionError, Repair, extract_json
 from stage2_output.parsing.lenient import LenientReader
 from stage2_output.parsing.strict import MOST_DEPTH, IntactParts
-from tests.stage2_output.random_values import json_values, random_examples
+from tests.random_values import json_values, random_examples
 from tests.stage2_output.texts import SPELLINGS, read, same
 from tests.tables import for_each
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import strategies as st
 
 from stage2_output import OutputController
-from tests.stage2_output.random_values import json_values, random_examples
+from tests.random_values import json_values, random_examples
 from tests.stage2_output.schemas import OBJECT, STRING
 from tests.stage2_output.texts import SPELLINGS, read, same
 

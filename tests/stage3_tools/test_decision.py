@@ -11,7 +11,7 @@ from stage3_tools import (
     parse_tool_decision,
     parse_tool_decisions,
 )
-from tests.stage2_output.random_values import random_examples
+from tests.random_values import random_examples
 from tests.tables import for_each
 
 READ = OutputController()

@@ -22,7 +22,7 @@ from stage3_tools import (
     ToolRegistry,
     ToolRunner,
 )
-from tests.stage2_output.random_values import random_examples
+from tests.random_values import random_examples
 from tests.stage3_tools.tasks import run_and_check_tasks
 
 EDITS = ["push", "push two", "set a value", "set by a function", "set badly", "rewrite"]

@@ -23,7 +23,7 @@ from stage3_tools import (
 from stage3_tools.execution.approval import Always, Edit, Later, Reject
 from stage3_tools.execution.results import MAY_HAVE_HAPPENED
 from stage3_tools.options import ToolLoopOptions
-from tests.stage2_output.random_values import random_examples
+from tests.random_values import random_examples
 from tests.stage3_tools.conversation import Native
 from tests.stage3_tools.tasks import run_and_check_tasks
 

@@ -31,7 +31,7 @@ from stage3_tools.execution.approval import Always, Edit, Reject
 from stage3_tools.execution.several_calls import execute_tool_calls
 from stage3_tools.loop import run_tool_loop
 from stage3_tools.options import ToolLoopOptions
-from tests.stage2_output.random_values import random_examples
+from tests.random_values import random_examples
 from tests.stage3_tools.clock import jump_after, without_waiting
 from tests.stage3_tools.conversation import Native, deps_of, native_response
 from tests.tables import for_each

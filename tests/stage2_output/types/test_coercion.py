@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from stage2_output import CompiledSchema, InvalidSchema, OutputController
 from stage2_output.types import coercion
 from stage2_output.types.typed_schema import TypedSchema
-from tests.stage2_output.random_values import random_examples
+from tests.random_values import random_examples
 from tests.stage2_output.schemas import BOOLEAN, DRAFT7, INTEGER, NULL, NUMBER, STRING, nested
 from tests.tables import for_each
 

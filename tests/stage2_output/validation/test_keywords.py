@@ -10,7 +10,7 @@ import jsonschema
 from hypothesis import strategies as st
 
 from stage2_output import CompiledSchema, Issue
-from tests.stage2_output.random_values import random_examples
+from tests.random_values import random_examples
 from tests.stage2_output.schemas import (
     DRAFT7,
     DRAFT2019,

@@ -23,7 +23,7 @@ from stage3_tools import (
     execute_tool_chain,
     run_tool_loop,
 )
-from tests.stage2_output.random_values import random_examples
+from tests.random_values import random_examples
 from tests.stage3_tools.conversation import DIALECTS, Recorder, answer_in, call_in
 from tests.tables import for_each
 

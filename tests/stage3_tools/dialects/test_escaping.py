@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from stage0_gateway import ImagePart, JsonPart, Message, TextPart
 from stage1_context import KeepSystemAndRecent, MessageHistory, Transcript
 from stage3_tools import MessageFlowFormatter, NativeDialect, PromptDialect, ToolRegistry
-from tests.stage2_output.random_values import random_examples
+from tests.random_values import random_examples
 from tests.stage3_tools.conversation import DONE, Recorder, call
 from tests.tables import for_each
 

@@ -1,4 +1,4 @@
-"""Random values for the tests of this stage, and the number of them."""
+"""Random values for the tests, and the number of them."""
 
 import functools
 import inspect
