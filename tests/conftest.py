@@ -1,6 +1,7 @@
 """Fixtures for all tests: no settings of the environment, no waits between retries, shared helpers."""
 
 import asyncio
+import functools
 import gc
 import importlib.util
 import inspect
@@ -34,6 +35,7 @@ def recorded():
     """`recorded(file)` returns the rows of a file of external data, and the module that compares
     them."""
 
+    @functools.cache
     def load(name):
         if not (DATA / name).is_file():
             pytest.skip(f"no {name} in {DATA}; set LLM_STAGES_DATA")

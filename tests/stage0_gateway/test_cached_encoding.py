@@ -9,6 +9,7 @@ import pytest
 from stage0_gateway import ChatRequest, Message, TextPart, ToolCall
 from stage0_gateway.http.encode import encode_request
 from stage0_gateway.http.endpoint import resolve
+from tests.tables import for_each
 
 
 def test_an_encoding_is_computed_once_for_each_format():
@@ -28,16 +29,20 @@ def test_a_failed_encoding_is_not_cached():
     assert message.encoded("a", lambda it: "encoded") == "encoded"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "copied",
     [
+        # copy
         copy.copy,
+        # deepcopy
         copy.deepcopy,
+        # pickle
         lambda message: pickle.loads(pickle.dumps(message)),
+        # replace
         dataclasses.replace,
+        # to_dict
         lambda message: Message.from_dict(message.to_dict()),
     ],
-    ids=["copy", "deepcopy", "pickle", "replace", "to_dict"],
 )
 def test_the_cached_encoding_is_not_part_of_the_message(copied):
     message, other = Message.user("hi"), Message.user("hi")

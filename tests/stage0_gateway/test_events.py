@@ -16,23 +16,21 @@ from stage0_gateway import (
     Usage,
     WarningEvent,
 )
+from tests.stage0_gateway.replies import completion, failure
+from tests.stage0_gateway.requests import METHODS, ask, each_method
+from tests.stage0_gateway.servers import Answers
+from tests.tables import for_each
 
 URL = "https://api.openai.com/v1/chat/completions"
-ASK = [{"role": "user", "content": "hi"}]
-BOTH = pytest.mark.parametrize("ask", ["chat", "stream"])
 
 
-async def reply(gateway, ask):
-    return await (gateway.chat(ASK) if ask == "chat" else gateway.stream(ASK).final_message())
-
-
-@BOTH
-async def test_a_retried_request_is_reported_in_order(ask):
+@each_method
+async def test_a_retried_request_is_reported_in_order(method):
     events = []
     async with Gateway(
         "openai:m", transport=ScriptedModel([429, "yes"]), on_event=events.append
     ) as gateway:
-        await reply(gateway, ask)
+        await ask(gateway, method)
     first, retry, second, response = events
     assert first == RequestEvent("m", URL, messages=1, tools=0, attempt=1)
     assert (type(retry), type(retry.error), retry.attempt, retry.wait) == (
@@ -47,8 +45,8 @@ async def test_a_retried_request_is_reported_in_order(ask):
     assert [event.name for event in events] == ["request", "retry", "request", "response"]
 
 
-@BOTH
-async def test_a_fallback_to_another_model_is_reported_in_order(ask):
+@each_method
+async def test_a_fallback_to_another_model_is_reported_in_order(method):
     events = []
     gateway = Gateway(
         "openai:m",
@@ -57,7 +55,7 @@ async def test_a_fallback_to_another_model_is_reported_in_order(ask):
         on_event=events.append,
     )
     async with gateway:
-        await reply(gateway, ask)
+        await ask(gateway, method)
     _, fallback, second, _ = events
     assert isinstance(fallback, FallbackEvent)
     assert (fallback.model, fallback.next_model) == ("openai:m", "openai:other")
@@ -65,57 +63,46 @@ async def test_a_fallback_to_another_model_is_reported_in_order(ask):
     assert [event.name for event in events] == ["request", "fallback", "request", "response"]
 
 
-@BOTH
-async def test_the_wait_that_a_server_requests_is_reported(ask):
-    answers = [
-        httpx.Response(429, headers={"retry-after": "7"}, json={"error": {"message": "slow"}}),
-        httpx.Response(
-            200, json={"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}
-        ),
-    ]
-    events = []
-    transport = httpx.MockTransport(lambda request: answers.pop(0))
-    await reply(Gateway("openai:m", transport=transport, on_event=events.append), ask)
+@each_method
+async def test_the_wait_that_a_server_requests_is_reported(method):
+    refusal = httpx.Response(429, headers={"retry-after": "7"}, json=failure("slow"))
+    server, events = Answers(refusal, completion()), []
+    await ask(Gateway("openai:m", transport=server, on_event=events.append), method)
     assert [event.wait for event in events if isinstance(event, RetryEvent)] == [7.0]
 
 
-@BOTH
-async def test_the_error_that_ends_a_request_is_raised_and_not_reported(ask):
+@each_method
+async def test_the_error_that_ends_a_request_is_raised_and_not_reported(method):
     events = []
     gateway = Gateway(
         "openai:m", transport=ScriptedModel([500]), max_retries=0, on_event=events.append
     )
     with pytest.raises(ServerFailed):
-        await reply(gateway, ask)
+        await ask(gateway, method)
     assert [event.name for event in events] == ["request"]
 
 
-@BOTH
-async def test_exceptions_from_a_listener_propagate_to_the_caller(ask):
+@each_method
+async def test_exceptions_from_a_listener_propagate_to_the_caller(method):
     def fail(event):
         raise ZeroDivisionError
 
     gateway = Gateway("openai:m", transport=ScriptedModel([]), on_event=fail)
     with pytest.raises(ZeroDivisionError):
-        await reply(gateway, ask)
+        await ask(gateway, method)
 
 
 async def test_the_reported_url_is_the_url_that_is_requested():
-    urls, events = [], []
-
-    def answer(request):
-        urls.append(str(request.url))
-        return httpx.Response(500)
-
-    transport = httpx.MockTransport(answer)
-    gateway = Gateway("gemini:m", transport=transport, on_event=events.append, max_retries=0)
-    for ask in "chat", "stream":
+    server, events = Answers(500), []
+    gateway = Gateway("gemini:m", transport=server, on_event=events.append, max_retries=0)
+    for method in METHODS:
         with pytest.raises(ServerFailed):
-            await reply(gateway, ask)
-    assert [event.url for event in events] == [url.partition("?")[0] for url in urls]
+            await ask(gateway, method)
+    requested = [str(request.url).partition("?")[0] for request in server.requests]
+    assert [event.url for event in events] == requested
 
 
-@pytest.mark.parametrize(
+@for_each(
     "event",
     [
         RequestEvent("m", URL, messages=1, tools=0, attempt=1),
@@ -124,7 +111,6 @@ async def test_the_reported_url_is_the_url_that_is_requested():
         FallbackEvent(GatewayError("x"), "a:b", "c:d"),
         WarningEvent("m", "x"),
     ],
-    ids=lambda event: event.name,
 )
 def test_events_are_immutable(event):
     with pytest.raises(FrozenInstanceError):

@@ -13,10 +13,11 @@ from stage0_gateway.json_fields import (
     as_text,
     required_text,
 )
+from tests.tables import for_each
 
 
-@pytest.mark.parametrize(
-    ("read", "value", "expected"),
+@for_each(
+    "read, value, expected",
     [
         (as_mapping, {"a": 1}, {"a": 1}),
         (as_mapping, MappingProxyType({"a": 1}), {"a": 1}),
@@ -35,8 +36,8 @@ def test_a_value_of_the_right_type_is_returned_and_null_becomes_empty(
     assert read(value, "x") == expected
 
 
-@pytest.mark.parametrize(
-    ("read", "value", "expected"),
+@for_each(
+    "read, value, expected",
     [
         (as_mapping, None, "x must be a JSON object, not NoneType."),
         (as_mapping, [("a", 1)], "x must be a JSON object, not list."),
@@ -61,8 +62,8 @@ def test_a_required_text_is_returned() -> None:
     assert required_text({"id": "call_1", "name": "add"}, "name", "tools[0]") == "add"
 
 
-@pytest.mark.parametrize(
-    ("plain", "expected"),
+@for_each(
+    "plain, expected",
     [
         ({}, "tools[0] needs a 'name'."),
         ({"name": None}, "tools[0] needs a 'name'."),
@@ -78,8 +79,8 @@ def test_a_missing_required_text_and_a_wrong_type_raise_different_errors(
     assert str(caught.value) == expected
 
 
-@pytest.mark.parametrize(
-    ("value", "count"),
+@for_each(
+    "value, count",
     [(0, 0), (7, 7), (True, None), (7.0, 7), (7.5, None), ("7", None), (None, None)],
 )
 def test_only_a_whole_number_is_a_count_and_invalid_values_are_ignored(
@@ -88,7 +89,7 @@ def test_only_a_whole_number_is_a_count_and_invalid_values_are_ignored(
     assert as_count(value) == count
 
 
-@pytest.mark.parametrize("value", [True, 1.0, "1"])
+@for_each("value", [True, 1.0, "1"])
 def test_a_value_that_is_not_a_whole_number_is_rejected(value):
     assert (as_integer(3, "n"), as_integer(None, "n")) == (3, None)
     with pytest.raises(ValueError, match=f"n must be a whole number, not {type(value).__name__}."):

@@ -18,13 +18,15 @@ from stage0_gateway import (
     ConfigurationError,
     Gateway,
     GatewayError,
-    Message,
     Recorder,
     ScriptedModel,
     ScriptError,
 )
+from tests.stage0_gateway.replies import DONE, candidate, chunk, completion, event, failure
+from tests.stage0_gateway.requests import METHODS, MODELS, QUESTION
+from tests.stage0_gateway.servers import Answers
+from tests.tables import for_each
 
-ASK = [Message.user("hi")]
 PACKAGE = str(Path(stage0_gateway.__file__).parent)
 KEYS = st.text(st.characters(codec="ascii", exclude_categories=["Cc", "Zs"]), min_size=9).map(
     "sk-Q7/x".__add__
@@ -40,36 +42,26 @@ SPELLINGS = {
     "HTML": html.escape,
     "HTML numbers": lambda key: "".join(f"&#{ord(each)};" for each in key),
 }
-MODELS = ("openai:m", "anthropic:m", "gemini:m", "openai-responses:m")
 
 
-def event(value):
-    return f"data: {json.dumps(value)}\n\n"
+def start_of_stream(model, echo):
+    """Return the first event of a stream whose metadata repeats the key."""
+    metadata = {"id": echo, "model": echo}
+    starts = {
+        "openai:m": {**metadata, **chunk(content="y")},
+        "anthropic:m": {"type": "message_start", "message": metadata},
+        "gemini:m": {"responseId": echo, "modelVersion": echo, **candidate()},
+        "openai-responses:m": {"type": "response.created", "response": metadata},
+    }
+    return event(starts[model])
 
 
-def begun(model, echo):
-    """Return the beginning of a stream whose metadata repeats the key."""
-    return {
-        "openai:m": event({"id": echo, "model": echo, "choices": [{"delta": {"content": "y"}}]}),
-        "anthropic:m": event({"type": "message_start", "message": {"id": echo, "model": echo}}),
-        "gemini:m": event(
-            {"responseId": echo, "modelVersion": echo, "candidates": [{"content": {}}]}
-        ),
-        "openai-responses:m": event(
-            {"type": "response.created", "response": {"id": echo, "model": echo}}
-        ),
-    }[model]
-
-
-def complete(model, echo):
+def whole_reply(model, echo):
     """Return a whole reply whose metadata repeats the key."""
-    return {
-        "openai:m": {
-            "id": echo,
-            "model": echo,
-            "choices": [{"message": {"content": "y", "refusal": echo}, "finish_reason": echo}],
-        },
-        "anthropic:m": {"id": echo, "model": echo, "content": [], "stop_reason": echo},
+    metadata = {"id": echo, "model": echo}
+    replies = {
+        "openai:m": {**metadata, **completion("y", echo, refusal=echo)},
+        "anthropic:m": {**metadata, "content": [], "stop_reason": echo},
         "gemini:m": {
             "responseId": echo,
             "modelVersion": echo,
@@ -77,32 +69,29 @@ def complete(model, echo):
             "candidates": [{"finishReason": echo}],
         },
         "openai-responses:m": {
-            "id": echo,
-            "model": echo,
+            **metadata,
             "incomplete_details": {"reason": echo},
             "output": [{"type": "message", "content": [{"type": "refusal", "refusal": echo}]}],
         },
-    }[model]
+    }
+    return replies[model]
 
 
 def answers(model, echo):
-    """Return possible answers of a server; an exception is raised by the transport."""
+    """Return possible answers of a server."""
     error = {"error": {"message": f"Invalid key {echo}", "type": echo, echo: echo}}
+    start = start_of_stream(model, echo)
     return {
         "a refusal": httpx.Response(401, json=error),
-        "a long refusal": httpx.Response(400, json={"error": {"message": "x" * 3990 + echo}}),
+        "a long refusal": httpx.Response(400, json=failure("x" * 3990 + echo)),
         "a page": httpx.Response(502, text=f"<p>{echo}</p>"),
-        "an error with status 200": httpx.Response(200, json=error),
-        "another format": httpx.Response(
-            200, json={"choices": {echo: echo}, "candidates": echo, "type": 5}
-        ),
+        "an error with status 200": error,
+        "another format": {"choices": {echo: echo}, "candidates": echo, "type": 5},
         "not JSON": httpx.Response(200, text=f"{{{echo}"),
-        "a reply": httpx.Response(200, json=complete(model, echo)),
-        "an error in a stream": httpx.Response(200, text=begun(model, echo) + event(error)),
-        "half a stream": httpx.Response(200, text=begun(model, echo) + f"data: {echo}"),
-        "another format in a stream": httpx.Response(
-            200, text=begun(model, echo) + event({"choices": [echo]})
-        ),
+        "a reply": whole_reply(model, echo),
+        "an error in a stream": [start + event(error)],
+        "half a stream": [start + f"data: {echo}".encode()],
+        "another format in a stream": [start + event({"choices": [echo]})],
         "a broken connection": httpx.ReadError(f"reset while sending {echo}"),
         "an error of the transport": RuntimeError("a bug"),
     }
@@ -124,60 +113,54 @@ def texts_of(error):
     return texts
 
 
-async def texts_of_request(model, key, answer, ask, folder):
+async def texts_of_request(model, key, answer, method):
     """Return all texts that a request shows."""
-
-    def respond(request):
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
     texts = []
-    recorder = Recorder(Path(folder) / "recording", httpx.MockTransport(respond), secrets=[key])
-    gateway = Gateway(
-        model,
-        api_key=key,
-        base_url="https://host.test/v1?key=" + quote(key, safe=""),
-        transport=recorder,
-        max_retries=0,
-        on_event=lambda event: texts.append(repr(event)),
-    )
-    try:
-        if ask == "chat":
-            response = await gateway.chat(ASK)
-        else:
-            stream = gateway.stream(ASK)
-            async for each in stream:
-                texts.append(repr(each))
-            response = await stream.final_message()
-        texts.append(repr(response))
-    except (GatewayError, RuntimeError) as error:
-        texts += texts_of(error)
-    return [*texts, repr(gateway), (Path(folder) / "recording").read_text()]
-
-
-@pytest.mark.parametrize("examples", [15, pytest.param(100, marks=pytest.mark.long)])
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("ask", ["chat", "stream"])
-def test_a_key_is_hidden_in_every_spelling(model, ask, examples):
-    @settings(max_examples=examples)
-    @given(key=KEYS, data=st.data())
-    def judge(key, data):
-        check_that_a_key_is_hidden(model, ask, key, data)
-
-    judge()
-
-
-def check_that_a_key_is_hidden(model, ask, key, data):
-    echo = data.draw(st.sampled_from(sorted(SPELLINGS)).map(lambda name: SPELLINGS[name](key)))
-    answer = data.draw(st.sampled_from([*answers(model, echo).values()]))
     with TemporaryDirectory() as folder:
-        texts = asyncio.run(texts_of_request(model, key, answer, ask, folder))
-    spelled = {spell(key) for spell in SPELLINGS.values()}
-    assert [text for text in texts for each in spelled if each in text] == []
+        recording = Path(folder) / "recording"
+        gateway = Gateway(
+            model,
+            api_key=key,
+            base_url="https://host.test/v1?key=" + quote(key, safe=""),
+            transport=Recorder(recording, Answers(answer), secrets=[key]),
+            max_retries=0,
+            on_event=lambda event: texts.append(repr(event)),
+        )
+        try:
+            if method == "chat":
+                response = await gateway.chat(QUESTION)
+            else:
+                stream = gateway.stream(QUESTION)
+                async for each in stream:
+                    texts.append(repr(each))
+                response = await stream.final_message()
+            texts.append(repr(response))
+        except (GatewayError, RuntimeError) as error:
+            texts += texts_of(error)
+        return [*texts, repr(gateway), recording.read_text()]
 
 
-@pytest.mark.parametrize("spell", SPELLINGS.values(), ids=SPELLINGS)
+@pytest.mark.parametrize("examples", [20, pytest.param(800, marks=pytest.mark.long)])
+def test_a_key_is_hidden_in_every_spelling(examples):
+    @settings(max_examples=examples)
+    @given(
+        KEYS,
+        st.sampled_from(MODELS),
+        st.sampled_from(METHODS),
+        st.sampled_from([*SPELLINGS]),
+        st.data(),
+    )
+    def check(key, model, method, spelling, data):
+        possible = answers(model, SPELLINGS[spelling](key))
+        answer = possible[data.draw(st.sampled_from([*possible]))]
+        texts = asyncio.run(texts_of_request(model, key, answer, method))
+        spelled = {spell(key) for spell in SPELLINGS.values()}
+        assert [text for text in texts for each in spelled if each in text] == []
+
+    check()
+
+
+@for_each("spell", SPELLINGS.values())
 async def test_a_key_that_the_server_or_the_gateway_truncates_is_hidden(spell):
     key = "sk-Q7/x12345+67890abcdef"
     for message in (
@@ -185,34 +168,36 @@ async def test_a_key_that_the_server_or_the_gateway_truncates_is_hidden(spell):
         "x" * 3980 + spell(key),
         "x" * 3990 + " " + spell(key),
     ):
-        answer = httpx.Response(400, json={"error": {"message": message}})
-        gateway = Gateway(
-            "openai:m", api_key=key, transport=httpx.MockTransport(lambda r, a=answer: a)
-        )
+        server = Answers(httpx.Response(400, json=failure(message)))
         with pytest.raises(GatewayError) as caught:
-            await gateway.chat(ASK)
+            await Gateway("openai:m", api_key=key, transport=server).chat(QUESTION)
         assert spell(key[:8]) not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "options",
     [
+        # port
         {"base_url": "https://me:sk-Q7-secret/x@host.test"},
+        # scheme
         {"base_url": "me:sk-Q7-secret@host.test"},
+        # key
         {"api_key": "sk-Q7-secret with a space"},
+        # fallback model
         {
             "api_key": {"openai": "sk-Q7-secret", "gemini": "sk-Q7-secret"},
             "fallback_models": ["odd:m"],
         },
+        # option
         {"api_key": "sk-Q7-secret", "max_retries": -1},
+        # missing key
         {"api_key": "sk-Q7-secret", "fallback_models": ["anthropic:m"]},
     ],
-    ids=["port", "scheme", "key", "fallback model", "option", "missing key"],
 )
 def test_invalid_settings_are_rejected_without_showing_a_key(options):
-    for make in Gateway, Gateway.from_env:
+    for create in Gateway, Gateway.from_env:
         with pytest.raises(ConfigurationError) as caught:
-            make("openai:m", **options)
+            create("openai:m", **options)
         assert [text for text in texts_of(caught.value) if "sk-Q7" in text] == []
 
 
@@ -220,7 +205,7 @@ async def test_a_failing_transport_behind_a_recorder_shows_no_key(tmp_path):
     recorder = Recorder(tmp_path / "recording", ScriptedModel([]))
     options = {"api_key": "sk-Q7-secret", "base_url": "https://host.test/v1?key=sk-Q7-query"}
     with pytest.raises(ScriptError) as caught:
-        await Gateway("openai:m", transport=recorder, **options).chat(ASK)
+        await Gateway("openai:m", transport=recorder, **options).chat(QUESTION)
     assert [text for text in texts_of(caught.value) if "sk-Q7" in text] == []
 
 
@@ -228,11 +213,9 @@ async def test_a_failing_listener_shows_no_key():
     def fail(event):
         raise ZeroDivisionError
 
-    echo = httpx.Response(200, text=begun("openai:m", "sk-Q7-secret") + "data: [DONE]\n\n")
-    gateway = Gateway(
-        "openai:m", api_key="sk-Q7-secret", transport=httpx.MockTransport(lambda request: echo)
-    )
+    server = Answers([start_of_stream("openai:m", "sk-Q7-secret") + DONE])
+    gateway = Gateway("openai:m", api_key="sk-Q7-secret", transport=server)
     for name in ("stream_event", "text", "final_message"):
         with pytest.raises(ZeroDivisionError) as caught:
-            await gateway.stream(ASK).on(name, fail).final_message()
+            await gateway.stream(QUESTION).on(name, fail).final_message()
         assert [text for text in texts_of(caught.value) if "sk-Q7" in text] == []

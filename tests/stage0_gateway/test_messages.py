@@ -14,6 +14,7 @@ from stage0_gateway import (
     as_message,
 )
 from stage0_gateway.messages import as_content
+from tests.tables import for_each
 
 texts = st.text(max_size=20)
 names = st.text(min_size=1, max_size=10)
@@ -59,39 +60,37 @@ def test_openais_message_format_is_accepted():
     assert Message.from_dict(plain) == Message.assistant("", [ToolCall("1", "f", '{"a": 1}')])
 
 
-@pytest.mark.parametrize(
-    ("plain", "expected"),
+@for_each(
+    "plain, expected",
     [
+        # no role
         (
             {"content": "hi"},
             "Unknown role None. The roles are system, user, assistant, tool.",
         ),
+        # unknown role
         (
             {"role": "boss", "content": "hi"},
             "Unknown role 'boss'. The roles are system, user, assistant, tool.",
         ),
+        # result without call
         (
             {"role": "tool", "content": "x"},
             "A tool message needs the tool_call_id of the call it answers.",
         ),
+        # unknown part
         (
             {"role": "user", "content": [{"type": "smell"}]},
             "Unknown part type 'smell'. "
             "The types are text, json, image, document, thinking, provider.",
         ),
+        # number as content
         ({"role": "user", "content": 5}, "Message content is text or parts, not int."),
+        # call without name
         (
             {"role": "assistant", "tool_calls": [{"id": "1"}]},
             "A tool call needs a 'name'.",
         ),
-    ],
-    ids=[
-        "no role",
-        "unknown role",
-        "result without call",
-        "unknown part",
-        "number as content",
-        "call without name",
     ],
 )
 def test_an_invalid_message_raises_an_error_that_names_the_problem(plain, expected):

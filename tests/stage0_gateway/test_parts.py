@@ -23,6 +23,7 @@ from stage0_gateway.parts import (
     part_from_dict,
     part_to_dict,
 )
+from tests.tables import for_each
 
 texts = st.text(max_size=20)
 names = st.text(min_size=1, max_size=10)
@@ -52,8 +53,8 @@ def test_every_call_survives_a_round_trip_through_json(call):
     assert call_from_dict(json.loads(json.dumps(call_to_dict(call)))) == call
 
 
-@pytest.mark.parametrize(
-    ("part", "plain"),
+@for_each(
+    "part, plain",
     [
         (TextPart("a"), {"type": "text", "text": "a"}),
         (TextPart(""), {"type": "text", "text": ""}),
@@ -73,7 +74,7 @@ def test_optional_empty_fields_are_omitted(part, plain):
     assert part_to_dict(part) == plain
 
 
-@pytest.mark.parametrize("part", [TextPart("a"), ProviderPart("x", {"a": [1]}), ToolCall("1", "f")])
+@for_each("part", [TextPart("a"), ProviderPart("x", {"a": [1]}), ToolCall("1", "f")])
 def test_parts_and_calls_are_frozen_and_hashable_with_any_content(part):
     if not isinstance(part, ProviderPart):
         part = dataclasses.replace(part, provider_data={"openai": {"a": [1]}})
@@ -88,8 +89,8 @@ def test_signatures_are_not_in_the_repr_but_are_compared():
     assert (repr(signed), signed == ThinkingPart("hm")) == ("ThinkingPart(text='hm')", False)
 
 
-@pytest.mark.parametrize(
-    ("plain", "part"),
+@for_each(
+    "plain, part",
     [
         (
             {"type": "image_url", "image_url": {"url": "https://x/a.png"}},
@@ -106,8 +107,8 @@ def test_openais_format_of_parts_is_accepted(plain, part):
     assert part_from_dict(plain) == part
 
 
-@pytest.mark.parametrize(
-    ("url", "found"),
+@for_each(
+    "url, found",
     [
         ("data:image/png;base64,AAAA", {"data": "AAAA", "media_type": "image/png"}),
         ("data:;base64,", {"data": "", "media_type": ""}),
@@ -119,8 +120,8 @@ def test_a_data_url_is_split_into_its_data_and_its_type(url, found):
     assert file_source(url) == found
 
 
-@pytest.mark.parametrize(
-    ("plain", "expected"),
+@for_each(
+    "plain, expected",
     [
         (5, "A message part must be a JSON object, not int."),
         (
@@ -139,8 +140,8 @@ def test_an_invalid_part_raises_an_error_that_names_the_problem(plain, expected)
     assert str(caught.value) == expected
 
 
-@pytest.mark.parametrize(
-    ("plain", "expected"),
+@for_each(
+    "plain, expected",
     [
         ({"type": "text"}, "This text part does not fit: .*'text'"),
         ({"type": "thinking", "text": "a", "mood": 5}, "This thinking part does not fit: .*'mood'"),
@@ -155,8 +156,8 @@ def test_a_missing_or_unknown_field_is_named(plain, expected):
         part_from_dict(plain)
 
 
-@pytest.mark.parametrize(
-    ("plain", "call"),
+@for_each(
+    "plain, call",
     [
         (
             {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}},
@@ -175,8 +176,8 @@ def test_a_call_is_accepted_in_our_format_and_in_openais(plain, call):
     assert call_from_dict(plain) == call
 
 
-@pytest.mark.parametrize(
-    ("plain", "expected"),
+@for_each(
+    "plain, expected",
     [
         ({"name": "f"}, "A tool call needs a 'id'."),
         ({"id": "1"}, "A tool call needs a 'name'."),

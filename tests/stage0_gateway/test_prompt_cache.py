@@ -1,7 +1,6 @@
 """Prompt caching: marks for Anthropic's server, and a key for OpenAI's."""
 
 import pytest
-from pydantic import TypeAdapter
 
 from stage0_gateway import (
     ChatRequest,
@@ -18,6 +17,8 @@ from stage0_gateway import (
 )
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.wire import anthropic
+from tests.stage0_gateway.requests import QUESTION, ask, each_method
+from tests.tables import for_each
 
 MARK = {"cache_control": {"type": "ephemeral"}}
 OWN = {"anthropic": MARK}
@@ -78,21 +79,13 @@ def test_marks_of_the_caller_count_toward_the_four_of_the_server():
     assert marks_of(own[0]) == ["g", "own 0"]
 
 
-def test_a_marked_request_conforms_to_the_official_types():
-    from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
-
-    body = anthropic.encode(ChatRequest("m", CONVERSATION, tools=TOOLS, cache_prompt=True))
-    TypeAdapter(MessageCreateParamsNonStreaming).validate_python(body)
-
-
 async def test_the_gateway_marks_prompts_on_demand():
-    bodies = []
     model = ScriptedModel(["a"] * 3)
     async with Gateway("anthropic:m", transport=model) as gateway:
         await gateway.chat(CONVERSATION, tools=TOOLS)
         await gateway.chat(CONVERSATION, tools=TOOLS, cache_prompt=True)
         await gateway.chat(CONVERSATION, tools=TOOLS)
-    bodies += model.bodies
+    bodies = model.bodies
     model = ScriptedModel(["a"] * 2)
     async with Gateway("anthropic:m", transport=model, cache_prompt=True) as gateway:
         await gateway.stream(CONVERSATION, tools=TOOLS).final_message()
@@ -108,7 +101,7 @@ async def test_the_gateway_marks_prompts_on_demand():
     ]
 
 
-@pytest.mark.parametrize("model", ["openai:m", "mistral:m", "gemini:m"])
+@for_each("model", ["openai:m", "mistral:m", "gemini:m"])
 async def test_other_servers_get_no_marks(model):
     script = ScriptedModel(["a", "b"])
     async with Gateway(model, transport=script, cache_prompt=True) as gateway:
@@ -121,7 +114,7 @@ async def keys_sent(model, *keys, **options):
     script = ScriptedModel(["a"] * len(keys))
     async with Gateway(model, transport=script, **options) as gateway:
         for key in keys:
-            await gateway.chat([Message.user("go")], cache_key=key)
+            await gateway.chat(QUESTION, cache_key=key)
     return [body.get("prompt_cache_key") for body in script.bodies]
 
 
@@ -143,28 +136,25 @@ async def test_a_long_cache_key_is_shortened_and_stays_distinct():
 async def test_the_provider_options_of_a_request_override_its_cache_key():
     script, options = ScriptedModel(["a"]), {"prompt_cache_key": "own"}
     async with Gateway("openai:m", transport=script) as gateway:
-        await gateway.chat([Message.user("go")], cache_key="s", provider_options=options)
+        await gateway.chat(QUESTION, cache_key="s", provider_options=options)
     assert script.bodies[0]["prompt_cache_key"] == "own"
 
 
 PRICE = Price(1.0, 5.0, cached_input=0.1, cache_write=1.25)
 
 
-@pytest.mark.parametrize(
-    ("model", "usage", "tokens"),
+@for_each(
+    "model, usage, tokens",
     [
         ("openai:m", Usage(1000, 100, 700, None, 200), 100 * 1 + 700 * 0.1 + 200 * 1.25 + 500),
         ("mistral:m", Usage(1000, 100, 700), 300 * 1 + 700 * 0.1 + 500),
         ("anthropic:m", Usage(100, 100, 700, None, 200), 100 + 700 * 0.1 + 200 * 1.25 + 500),
     ],
 )
-@pytest.mark.parametrize("method", ["chat", "stream"])
+@each_method
 async def test_cached_tokens_appear_in_usage_and_cost(model, usage, tokens, method):
     script = ScriptedModel([ChatResponse(Message.assistant("a"), "stop", usage=usage)])
     async with Gateway(model, transport=script, prices=PriceTable({"m": PRICE})) as gateway:
-        if method == "chat":
-            reply = await gateway.chat([Message.user("go")])
-        else:
-            reply = await gateway.stream([Message.user("go")]).final_message()
+        reply = await ask(gateway, method)
     assert reply.usage == usage
     assert reply.cost == pytest.approx(tokens / 1_000_000)

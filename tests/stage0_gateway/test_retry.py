@@ -1,6 +1,7 @@
 """Retries and fallback models, as `chat` and `stream` apply them."""
 
 import asyncio
+import json
 import logging
 from traceback import format_exception
 
@@ -21,30 +22,26 @@ from stage0_gateway import (
     ServerFailed,
 )
 from stage0_gateway.retry import MAX_WAIT
+from tests.stage0_gateway.replies import completion, failure
+from tests.stage0_gateway.requests import METHODS, ask, each_method
+from tests.stage0_gateway.servers import Answers
 from tests.tables import for_each
 
-ASK = [{"role": "user", "content": "hi"}]
-REPLY = {"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}
 
+class ModelServer:
+    """Gives each model its answers in order, and repeatedly the last one; records events."""
 
-class Server:
-    """Answers each model with its responses in order, and repeatedly with the last one."""
-
-    def __init__(self, **responses):
-        self.responses = {model: list(each) for model, each in responses.items()}
+    def __init__(self, **answers):
+        self._answers = {model: Answers(*each) for model, each in answers.items()}
         self.requested, self.events = [], []
 
-    def answer(self, request):
-        model = httpx.Response(200, content=request.content).json()["model"]
+    async def answer(self, request):
+        model = json.loads(request.content)["model"]
         self.requested.append(model)
-        responses = self.responses[model]
-        response = responses.pop(0) if len(responses) > 1 else responses[0]
-        if isinstance(response, BaseException):
-            raise response
-        return response
+        return await self._answers[model].handle_async_request(request)
 
     def gateway(self, **options):
-        first, *others = [f"openai:{model}" for model in self.responses]
+        first, *others = [f"openai:{model}" for model in self._answers]
         transport = httpx.MockTransport(self.answer)
         events = {"on_event": self.events.append} | options
         return Gateway(first, transport=transport, fallback_models=others, **events)
@@ -53,18 +50,13 @@ class Server:
         return [event for event in self.events if event.name == name]
 
 
-def failure(status=503, text="no", **headers):
+def refused(status=503, text="no", **headers):
     names = {name.replace("_", "-"): value for name, value in headers.items()}
-    return httpx.Response(status, headers=names, json={"error": {"message": text}})
+    return httpx.Response(status, headers=names, json=failure(text))
 
 
-def success():
-    return httpx.Response(200, json=REPLY)
-
-
-async def ask(gateway, method="chat"):
-    reply = await (gateway.chat(ASK) if method == "chat" else gateway.stream(ASK).final_message())
-    return reply.content
+async def content(gateway, method="chat"):
+    return (await ask(gateway, method)).content
 
 
 @pytest.fixture
@@ -81,19 +73,19 @@ def waits():
 # ---- retries
 
 
-@pytest.mark.parametrize("method", ["chat", "stream"])
+@each_method
 async def test_a_request_that_may_succeed_is_retried_and_reported(method):
-    server = Server(a=[failure(503), failure(429), success()])
-    assert await ask(server.gateway(), method) == "yes"
+    server = ModelServer(a=[refused(503), refused(429), completion()])
+    assert await content(server.gateway(), method) == "yes"
     assert [event.attempt for event in server.reported("request")] == [1, 2, 3]
     retries = [(type(event.error), event.attempt) for event in server.reported("retry")]
     assert retries == [(ServerFailed, 1), (RateLimited, 2)]
 
 
 async def test_after_the_last_attempt_the_last_error_is_raised_and_not_reported_as_a_retry():
-    server = Server(a=[failure(text="a"), failure(text="b"), failure(text="c")])
+    server = ModelServer(a=[refused(text="a"), refused(text="b"), refused(text="c")])
     with pytest.raises(ServerFailed, match="b"):
-        await ask(server.gateway(max_retries=1))
+        await content(server.gateway(max_retries=1))
     assert len(server.requested) == 2
     assert [event.attempt for event in server.reported("retry")] == [1]
 
@@ -101,26 +93,26 @@ async def test_after_the_last_attempt_the_last_error_is_raised_and_not_reported_
 @for_each(
     "response, kind",
     [
-        (failure(400), InvalidRequest),
+        (refused(400), InvalidRequest),
         (httpx.Response(429, json={"error": {"code": "insufficient_quota"}}), RateLimited),
-        (failure(429, retry_after=str(MAX_WAIT + 1)), RateLimited),
+        (refused(429, retry_after=str(MAX_WAIT + 1)), RateLimited),
         (ZeroDivisionError(), ZeroDivisionError),
         (asyncio.CancelledError(), asyncio.CancelledError),
     ],
 )
-@for_each("before", [[], [failure(503)]])
+@for_each("before", [[], [refused(503)]])
 async def test_a_request_that_cannot_succeed_is_not_retried(response, kind, before):
-    server = Server(a=[*before, response])
+    server = ModelServer(a=[*before, response])
     with pytest.raises(kind):
-        await ask(server.gateway(max_retries=5))
+        await content(server.gateway(max_retries=5))
     assert len(server.requested) == len(before) + 1
     assert len(server.reported("retry")) == len(before)
 
 
 async def test_without_retries_there_is_one_attempt():
-    server = Server(a=[failure()])
+    server = ModelServer(a=[refused()])
     with pytest.raises(ServerFailed):
-        await ask(server.gateway(max_retries=0))
+        await content(server.gateway(max_retries=0))
     assert server.requested == ["a"]
 
 
@@ -132,9 +124,9 @@ async def test_a_wait_that_the_server_requests_is_used(seconds, waits, monkeypat
         slept.append(delay)
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
-    server = Server(a=[failure(429, retry_after=str(seconds)), success()])
+    server = ModelServer(a=[refused(429, retry_after=str(seconds)), completion()])
     with stamina.set_testing(False):
-        assert await ask(server.gateway()) == "yes"
+        assert await content(server.gateway()) == "yes"
     assert (waits, slept) == ([seconds], [seconds])
 
 
@@ -143,9 +135,9 @@ async def test_other_waits_grow_and_stay_below_eight_seconds(waits, monkeypatch)
         pass
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
-    server = Server(a=[*[failure()] * 9, success()])
+    server = ModelServer(a=[*[refused()] * 9, completion()])
     with stamina.set_testing(False):
-        assert await ask(server.gateway(max_retries=9)) == "yes"
+        assert await content(server.gateway(max_retries=9)) == "yes"
     assert all(0.5 * 2**n <= wait <= 0.5 * 2**n + 0.5 for n, wait in enumerate(waits[:4]))
     assert waits[5:] == pytest.approx([8.0] * 4)
 
@@ -155,24 +147,24 @@ async def test_a_listener_that_raises_ends_the_attempts():
         if event.name == "retry":
             raise ZeroDivisionError
 
-    server = Server(a=[failure()])
+    server = ModelServer(a=[refused()])
     with pytest.raises(ZeroDivisionError):
-        await ask(server.gateway(on_event=fail))
+        await content(server.gateway(on_event=fail))
     assert server.requested == ["a"]
 
 
 async def test_retries_write_nothing_without_a_listener(capsys):
-    await ask(Server(a=[failure(), success()]).gateway(on_event=None))
+    await content(ModelServer(a=[refused(), completion()]).gateway(on_event=None))
     assert capsys.readouterr() == ("", "")
     assert logging.getLogger("stamina").handlers
 
 
 async def test_the_global_setting_of_the_retry_library_disables_retries():
-    server = Server(a=[failure()])
+    server = ModelServer(a=[refused()])
     stamina.set_active(False)
     try:
         with pytest.raises(ServerFailed):
-            await ask(server.gateway(max_retries=5))
+            await content(server.gateway(max_retries=5))
     finally:
         stamina.set_active(True)
     assert server.requested == ["a"]
@@ -182,54 +174,55 @@ async def test_the_global_setting_of_the_retry_library_disables_retries():
 
 
 async def test_other_models_are_not_requested_after_a_reply():
-    server = Server(a=[success()], b=[failure()])
-    assert await ask(server.gateway()) == "yes"
+    server = ModelServer(a=[completion()], b=[refused()])
+    assert await content(server.gateway()) == "yes"
     assert (server.requested, server.reported("fallback")) == (["a"], [])
 
 
-@for_each("method", ["chat", "stream"])
+@for_each("method", METHODS)
 @for_each(
     "response, kind",
     [
-        (failure(500), ServerFailed),
-        (failure(429), RateLimited),
-        (failure(400, "context length exceeded"), ContextOverflow),
-        (failure(401), AuthenticationFailed),
+        (refused(500), ServerFailed),
+        (refused(429), RateLimited),
+        (refused(400, "context length exceeded"), ContextOverflow),
+        (refused(401), AuthenticationFailed),
         (httpx.ConnectError("refused"), ConnectionFailed),
         (httpx.ReadTimeout("slow"), RequestTimeout),
         (httpx.Response(200, text="<html>"), MalformedResponse),
     ],
 )
 async def test_after_any_error_of_a_server_the_next_model_is_requested(method, response, kind):
-    server = Server(a=[response], b=[success()])
-    assert await ask(server.gateway(max_retries=0), method) == "yes"
+    server = ModelServer(a=[response], b=[completion()])
+    assert await content(server.gateway(max_retries=0), method) == "yes"
     (event,) = server.reported("fallback")
     assert (type(event.error), event.model, event.next_model) == (kind, "openai:a", "openai:b")
 
 
-@pytest.mark.parametrize(
-    ("error", "kind"),
+@for_each(
+    "error, kind",
     [
+        # configuration
         (httpx.InvalidURL("no"), GatewayError),
+        # cancelled
         (asyncio.CancelledError(), asyncio.CancelledError),
     ],
-    ids=["configuration", "cancelled"],
 )
 async def test_an_error_that_no_other_model_changes_is_raised_at_once(error, kind):
-    server = Server(a=[error], b=[success()])
+    server = ModelServer(a=[error], b=[completion()])
     with pytest.raises(kind):
-        await ask(server.gateway())
+        await content(server.gateway())
     assert (server.requested, server.reported("fallback")) == (["a"], [])
 
 
 async def test_the_last_error_is_raised_with_the_errors_of_the_other_models():
-    server = Server(
-        a=[failure(429, "slow")],
-        b=[failure(503, "broken")],
-        c=[failure(400, "context length exceeded")],
+    server = ModelServer(
+        a=[refused(429, "slow")],
+        b=[refused(503, "broken")],
+        c=[refused(400, "context length exceeded")],
     )
     with pytest.raises(ContextOverflow) as caught:
-        await ask(server.gateway(max_retries=0))
+        await content(server.gateway(max_retries=0))
     error = caught.value
     assert list(map(type, error.earlier)) == [RateLimited, ServerFailed]
     first, second = map(str, error.earlier)
@@ -240,16 +233,16 @@ async def test_the_last_error_is_raised_with_the_errors_of_the_other_models():
 
 async def test_the_error_of_a_single_model_is_raised_unchanged():
     with pytest.raises(ConnectionFailed) as caught:
-        await ask(Server(a=[httpx.ReadError("reset")]).gateway(max_retries=1))
+        await content(ModelServer(a=[httpx.ReadError("reset")]).gateway(max_retries=1))
     error = caught.value
     assert str(error) == "The connection to api.openai.com broke (reset)."
     assert (error.earlier, type(error.__cause__)) == ((), httpx.ReadError)
 
 
 async def test_the_traceback_shows_each_error_once():
-    server = Server(a=[failure(503, "broken")], b=[failure(429, "slow")])
+    server = ModelServer(a=[refused(503, "broken")], b=[refused(429, "slow")])
     with pytest.raises(RateLimited) as caught:
-        await ask(server.gateway(max_retries=0))
+        await content(server.gateway(max_retries=0))
     shown = "".join(format_exception(caught.value))
     assert shown.count("ServerFailed: broken") == 1
     assert "During handling" not in shown

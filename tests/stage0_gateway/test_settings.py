@@ -1,8 +1,9 @@
-import httpx
 import pytest
 
 from stage0_gateway import AuthenticationFailed, Gateway
 from stage0_gateway.settings import settings_from_env
+from tests.stage0_gateway.requests import QUESTION
+from tests.stage0_gateway.servers import Answers
 
 NONE = {"base_url": None, "api_key": None}
 
@@ -113,7 +114,7 @@ def test_a_model_argument_overrides_the_environment(monkeypatch):
         "one key for the models of one provider",
         "only the keys that are needed",
         "models without keys",
-        "the embedded model takes nothing from the settings of a server",
+        "the offline model takes nothing from the settings of a server",
         "no key at all",
     ],
 )
@@ -147,22 +148,17 @@ def test_the_server_and_the_key_of_one_provider_are_not_used_for_another_provide
 async def test_a_gateway_from_the_environment_has_the_keys_of_its_fallback_models(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "o")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a")
-    seen = []
-
-    def answer(request):
-        seen.append(request.headers.get("authorization") or request.headers.get("x-api-key"))
-        return httpx.Response(401, json={"error": {"message": "no"}})
-
-    transport = httpx.MockTransport(answer)
-    gateway = Gateway.from_env(fallback_models=["anthropic:c"], transport=transport)
+    server = Answers(401)
+    gateway = Gateway.from_env(fallback_models=["anthropic:c"], transport=server)
     with pytest.raises(AuthenticationFailed):
-        await gateway.chat([{"role": "user", "content": "hi"}])
-    assert seen == ["Bearer o", "a"]
+        await gateway.chat(QUESTION)
+    first, second = (request.headers for request in server.requests)
+    assert (first["authorization"], second["x-api-key"]) == ("Bearer o", "a")
 
 
-async def test_without_settings_the_embedded_model_answers_and_logs_one_notice(caplog):
+async def test_without_settings_the_offline_model_answers_and_logs_one_notice(caplog):
     async with Gateway.from_env() as gateway:
-        await gateway.chat([{"role": "user", "content": "hi"}])
-        await gateway.chat([{"role": "user", "content": "hi"}])
+        await gateway.chat(QUESTION)
+        await gateway.chat(QUESTION)
     assert [record.name for record in caplog.records] == ["stage0_gateway"]
     assert "rules, not from a language model" in caplog.text

@@ -1,48 +1,29 @@
 import asyncio
-import json
 
-import httpx
 import pytest
 
 from stage0_gateway import Gateway, StreamInterrupted
-
-ASK = [{"role": "user", "content": "hi"}]
-
-
-def chunks(*texts):
-    pieces = [{"choices": [{"delta": {"content": text}}]} for text in texts]
-    pieces.append({"choices": [{"delta": {}, "finish_reason": "stop"}]})
-    return [*(f"data: {json.dumps(piece)}\n\n".encode() for piece in pieces), b"data: [DONE]\n\n"]
-
-
-class Body(httpx.AsyncByteStream):
-    """Sends its chunks one by one, and lets other tasks run before each."""
-
-    def __init__(self, chunks):
-        self.chunks = chunks
-
-    async def __aiter__(self):
-        for chunk in self.chunks:
-            await asyncio.sleep(0)
-            yield chunk
+from tests.stage0_gateway.replies import DONE, STOP, text
+from tests.stage0_gateway.requests import QUESTION
+from tests.stage0_gateway.servers import Answers
+from tests.tables import for_each
 
 
 def streaming(*texts, at_once=False):
-    body = [b"".join(chunks(*texts))] if at_once else chunks(*texts)
-    transport = httpx.MockTransport(lambda request: httpx.Response(200, stream=Body(body)))
-    return Gateway("openai:m", transport=transport).stream(ASK)
+    """Return the stream of a reply with these texts."""
+    chunks = [*map(text, texts), STOP, DONE]
+    server = Answers([b"".join(chunks)] if at_once else chunks)
+    return Gateway("openai:m", transport=server).stream(QUESTION)
 
 
 async def deltas(stream):
     return [event.delta async for event in stream.events("text")]
 
 
-BOTH_WAYS = pytest.mark.parametrize(
-    "at_once", [False, True], ids=["chunk by chunk", "in one chunk"]
-)
+each_arrival = for_each("at_once", [False, True])
 
 
-@BOTH_WAYS
+@each_arrival
 async def test_only_events_with_the_given_names_are_delivered(at_once):
     stream = streaming("a", "b", at_once=at_once)
     names = [event.name async for event in stream.events("content_block_stop", "text", "end")]
@@ -61,7 +42,7 @@ async def test_an_unknown_event_name_is_an_error_that_lists_the_names():
         await stream.emitted("txt")
 
 
-@BOTH_WAYS
+@each_arrival
 async def test_concurrent_consumers_each_receive_all_events(at_once):
     stream = streaming(*"abc", at_once=at_once)
     received = []
@@ -78,7 +59,7 @@ async def test_concurrent_consumers_each_receive_all_events(at_once):
     assert (names[0], names[-2:]) == ("connect", ["final_message", "end"])
 
 
-@pytest.mark.parametrize("leaving", ["the first", "the second"])
+@for_each("leaving", ["the first", "the second"])
 async def test_a_consumer_that_leaves_takes_no_events_from_the_others(leaving):
     stream = streaming(*"abc")
     first, second = stream.events("text"), stream.events("text")
@@ -102,7 +83,7 @@ async def test_a_slow_consumer_loses_no_event():
     assert [event.delta async for event in slow] == ["b", "c"]
 
 
-@BOTH_WAYS
+@each_arrival
 async def test_a_listener_receives_each_event_of_its_name_until_it_is_removed(at_once):
     stream = streaming(*"abc", at_once=at_once)
     received = []
@@ -163,7 +144,7 @@ async def test_emitted_waits_for_an_event():
         await stream.emitted("text")
 
 
-@BOTH_WAYS
+@each_arrival
 async def test_several_tasks_can_wait_for_different_events(at_once):
     stream = streaming(*"ab", at_once=at_once)
     first, message, end = await asyncio.gather(
@@ -173,10 +154,7 @@ async def test_several_tasks_can_wait_for_different_events(at_once):
 
 
 async def test_waiting_for_an_event_raises_the_failure_that_prevents_it():
-    transport = httpx.MockTransport(
-        lambda request: httpx.Response(200, stream=Body(chunks("a")[:1]))
-    )
-    stream = Gateway("openai:m", transport=transport).stream(ASK)
+    stream = Gateway("openai:m", transport=Answers([text("a")])).stream(QUESTION)
     with pytest.raises(StreamInterrupted, match="ended before the reply was complete"):
         await stream.emitted("final_message")
 
@@ -196,7 +174,7 @@ async def test_exceptions_from_a_listener_propagate_to_the_consumer_and_the_stre
     assert [event.delta for event in received] == ["a", "b"]
 
 
-@BOTH_WAYS
+@each_arrival
 async def test_an_exception_from_a_listener_costs_other_consumers_no_event(at_once):
     stream = streaming(*"ab", at_once=at_once)
     received = []
@@ -205,9 +183,9 @@ async def test_an_exception_from_a_listener_costs_other_consumers_no_event(at_on
         raise ZeroDivisionError
 
     stream.once("text", fail).on("text", received.append)
-    watching = asyncio.create_task(deltas(stream))
+    reading = asyncio.create_task(deltas(stream))
     with pytest.raises(ZeroDivisionError):
         await stream.emitted("end")
     assert (await stream.final_message()).content == "ab"
-    assert await watching == ["a", "b"]
+    assert await reading == ["a", "b"]
     assert [event.delta for event in received] == ["a", "b"]

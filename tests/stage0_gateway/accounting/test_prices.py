@@ -33,7 +33,6 @@ def library():
 
 
 # ---- which tokens are billed
-# ----------------------------------------------------------------------------
 
 
 def usage(read=None, wrote=None, cached=None, thought=None, cache_write=None):
@@ -70,7 +69,7 @@ def test_incomplete_usage_has_no_billed_tokens(wire, reported):
     assert billed_tokens(wire, reported) is None
 
 
-@pytest.mark.parametrize("wire", ["openai", "anthropic"])
+@for_each("wire", ["openai", "anthropic"])
 def test_thinking_tokens_without_output_tokens_are_incomplete_if_the_output_includes_them(wire):
     assert billed_tokens(wire, usage(34, thought=68)) is None
 
@@ -125,7 +124,6 @@ def test_no_usage_gives_a_negative_or_infinite_cost(wire, reported):
 
 
 # ---- price tables
-# -------------------------------------------------------------------------------
 
 
 def test_prices_are_dollars_per_million_tokens():
@@ -159,7 +157,7 @@ def test_a_name_with_the_provider_has_priority():
     assert price(names, "gpt-5-mini", "openrouter") == "gpt-5-mini"
 
 
-@pytest.mark.parametrize("model", ["gpt-5", "GPT-5-MINI", "x-gpt-5-mini", "gpt-5-mini-fast", ""])
+@for_each("model", ["gpt-5", "GPT-5-MINI", "x-gpt-5-mini", "gpt-5-mini-fast", ""])
 def test_other_names_are_not_guessed(model):
     assert price(["gpt-5-mini", "openai:gpt-5-mini"], model) is None
 
@@ -189,16 +187,13 @@ def test_a_table_is_not_affected_by_later_changes_to_its_source():
     assert table.cost("openai", "m", "openai", THOUSAND) == pytest.approx(0.00225)
 
 
-@pytest.mark.parametrize(
-    "wrong", [(-1, 2), (1, -2), (1, 2, -3), (1, 2, 3, -4), (math.nan, 2), (1, math.inf)]
-)
+@for_each("wrong", [(-1, 2), (1, -2), (1, 2, -3), (1, 2, 3, -4), (math.nan, 2), (1, math.inf)])
 def test_an_invalid_price_is_rejected(wrong):
     with pytest.raises(ConfigurationError, match="US dollars per million tokens"):
         Price(*wrong)
 
 
 # ---- charges that servers report
-# ----------------------------------------------------------
 
 CHARGED = {  # prices at the time of the recording
     "anthropic/claude-4.5-haiku": HAIKU,
@@ -246,7 +241,6 @@ def test_computed_costs_equal_the_charges_of_openrouter(recorded, capsys):
 
 
 # ---- the prices of the library
-# --------------------------------------------------------------------------
 
 
 def test_a_missing_library_raises_an_error_with_the_install_command(monkeypatch):
@@ -268,8 +262,8 @@ def test_a_price_table_does_not_import_the_library():
 
 
 # Retired models, whose prices do not change any more.
-@pytest.mark.parametrize(
-    ("provider", "model", "wire", "listed"),
+@for_each(
+    "provider, model, wire, listed",
     [
         ("openai", "gpt-4o-mini-2024-07-18", "openai", Price(0.15, 0.6, 0.075, 0.15)),
         (
@@ -282,9 +276,7 @@ def test_a_price_table_does_not_import_the_library():
         ("gemini", "gemini-2.0-flash", "gemini", Price(0.1, 0.4, 0.025, 0.1)),
     ],
 )
-@pytest.mark.parametrize(
-    "reported", [THOUSAND, usage(1000, 500, cached=600, thought=200, cache_write=300)]
-)
+@for_each("reported", [THOUSAND, usage(1000, 500, cached=600, thought=200, cache_write=300)])
 def test_the_library_and_a_table_with_equal_prices_agree(
     library, provider, model, wire, listed, reported
 ):
@@ -309,8 +301,8 @@ def test_the_library_has_prices_for_every_provider_with_a_key_and_for_no_local_p
     assert (cost is not None and cost > 0) == (about.key_variable is not None)
 
 
-@pytest.mark.parametrize(
-    ("provider", "model"),
+@for_each(
+    "provider, model",
     [
         ("openai", "gpt-of-next-year"),
         ("openai", ""),

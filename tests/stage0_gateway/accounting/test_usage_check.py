@@ -1,9 +1,8 @@
-import pytest
-
 from stage0_gateway import ChatRequest, ImagePart, Message, TextPart, Usage
 from stage0_gateway.accounting.usage_check import unread_tokens
 from stage0_gateway.http.encode import encode_request
 from stage0_gateway.http.endpoint import resolve
+from tests.tables import for_each
 
 
 def unread(text, read, **usage):
@@ -24,7 +23,7 @@ def test_a_truncated_prompt_is_detected_with_a_lower_bound_of_the_missing_tokens
     assert unread(WORDS, 4096) == 10_000 - 4096
 
 
-@pytest.mark.parametrize("read", [9_000, 10_000, 11_000, 20_000])
+@for_each("read", [9_000, 10_000, 11_000, 20_000])
 def test_a_prompt_that_was_read_completely_is_not_reported(read):
     assert unread(WORDS, read) is None
 
@@ -39,17 +38,23 @@ def test_all_messages_are_counted():
     assert unread_of(messages, Usage(input_tokens=2048)) == 19_999 - 2048
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
-    ["你好，世界。今天天气怎么样？" * 500, "สวัสดีชาวโลก" * 500, "😀🎉" * 2000],
-    ids=["Chinese", "Thai", "emoji"],
+    [
+        # Chinese
+        "你好，世界。今天天气怎么样？" * 500,
+        # Thai
+        "สวัสดีชาวโลก" * 500,
+        # emoji
+        "😀🎉" * 2000,
+    ],
 )
 def test_scripts_without_spaces_are_counted_by_bytes(text):
     assert unread(text, 100) is not None
     assert unread(text, len(text)) is None
 
 
-@pytest.mark.parametrize("usage", [None, Usage(), Usage(input_tokens=0), Usage(output_tokens=5)])
+@for_each("usage", [None, Usage(), Usage(input_tokens=0), Usage(output_tokens=5)])
 def test_a_server_that_reports_no_usage_is_not_reported(usage):
     assert unread_of([Message.user(WORDS)], usage) is None
 
@@ -59,17 +64,22 @@ def test_a_server_that_reports_cached_tokens_is_not_reported():
     assert unread(WORDS, 10, cached_input_tokens=0) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "read"),
+@for_each(
+    "text, read",
     [
+        # short
         ("hi", 1),
+        # usual
         ("hi", 8),
+        # one long word
         ("a" * 100_000, 500),
+        # a long line
         ("=" * 100_000, 800),
+        # empty lines
         ("\n" * 50_000, 100),
+        # numbers
         ("1234 " * 100, 250),
     ],
-    ids=["short", "usual", "one long word", "a long line", "empty lines", "numbers"],
 )
 def test_texts_with_few_tokens_for_their_length_are_not_reported(text, read):
     assert unread(text, read) is None

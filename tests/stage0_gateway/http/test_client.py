@@ -9,20 +9,14 @@ import pytest
 
 from stage0_gateway import ConfigurationError, ConnectionFailed, Gateway, RequestTimeout, Timeouts
 from stage0_gateway.http.client import HttpClient
-from stage0_gateway.http.pool import Pool
-
-ASK = [{"role": "user", "content": "hi"}]
-
-
-def failing(error):
-    def raise_it(request):
-        raise error
-
-    return httpx.MockTransport(raise_it)
+from tests.stage0_gateway.replies import completion
+from tests.stage0_gateway.requests import QUESTION
+from tests.stage0_gateway.servers import Answers
+from tests.tables import for_each
 
 
-@pytest.mark.parametrize(
-    ("error", "kind", "message"),
+@for_each(
+    "error, kind, message",
     [
         (
             httpx.ConnectError("refused"),
@@ -52,18 +46,17 @@ def failing(error):
         ),
         (httpx.UnsupportedProtocol("odd"), ConfigurationError, "The base URL cannot be used: odd."),
     ],
-    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )
 async def test_failures_of_a_transport_become_gateway_errors_that_name_the_host(
     error, kind, message
 ):
     with pytest.raises(kind) as caught:
-        await HttpClient(failing(error), Timeouts()).post("http://host.test/v1", {}, b"{}")
+        await HttpClient(Answers(error), Timeouts()).post("http://host.test/v1", {}, b"{}")
     assert str(caught.value).startswith(message)
 
 
-@pytest.mark.parametrize(
-    ("url", "server"),
+@for_each(
+    "url, server",
     [
         ("http://host.test/v1", "host.test:80"),
         ("https://host.test/v1", "host.test:443"),
@@ -75,7 +68,7 @@ async def test_failures_of_a_transport_become_gateway_errors_that_name_the_host(
     ],
 )
 async def test_a_failed_connection_names_the_port_and_no_secret(url, server):
-    client = HttpClient(failing(httpx.ConnectError("refused")), Timeouts())
+    client = HttpClient(Answers(httpx.ConnectError("refused")), Timeouts())
     with pytest.raises(ConnectionFailed) as caught:
         await client.post(url, {}, b"{}")
     assert str(caught.value) == (
@@ -97,9 +90,7 @@ async def test_the_total_timeout_applies_even_if_bytes_keep_arriving():
 @pytest.fixture
 def server(serve):
     """A server that answers with the requested path."""
-    return serve(
-        lambda path: (200, json.dumps({"choices": [{"message": {"content": path}}]}).encode())
-    )
+    return serve(lambda path: (200, json.dumps(completion(path)).encode()))
 
 
 @pytest.mark.parametrize("fast", [False, True], ids=["httpx", "[fast] installed"])
@@ -107,7 +98,7 @@ async def test_a_proxy_from_the_environment_is_used(server, monkeypatch, fast):
     monkeypatch.setattr("stage0_gateway.http.client.find_spec", lambda name: fast)
     monkeypatch.setenv("http_proxy", server)
     async with Gateway("openai:m", base_url="http://nowhere.test/v1") as gateway:
-        reply = await gateway.chat(ASK)
+        reply = await gateway.chat(QUESTION)
     assert (
         reply.content == "http://nowhere.test/v1/chat/completions"
     )  # a proxy receives the absolute URL
@@ -147,7 +138,7 @@ async def test_invalid_settings_of_the_environment_raise_an_error_that_names_the
 ):
     monkeypatch.setenv(name, value)
     with pytest.raises(ConfigurationError, match="Check HTTP_PROXY and SSL_CERT_FILE"):
-        await Gateway("openai:m", base_url=url, max_retries=0).chat(ASK)
+        await Gateway("openai:m", base_url=url, max_retries=0).chat(QUESTION)
 
 
 async def test_a_request_without_tls_loads_no_certificates(network, monkeypatch):
@@ -172,33 +163,23 @@ async def test_a_host_in_no_proxy_is_requested_directly(server, monkeypatch, exc
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     monkeypatch.setenv("no_proxy", excluded)
     async with Gateway("openai:m", base_url=f"{server}/v1") as gateway:
-        reply = await gateway.chat(ASK)
+        reply = await gateway.chat(QUESTION)
     assert reply.content == "/v1/chat/completions"
 
 
 async def test_an_invalid_host_name_is_a_configuration_error():
     with pytest.raises(ConfigurationError, match="The base URL cannot be used"):
-        await Gateway("openai:m", base_url="http://xn--a/v1").chat(ASK)
+        await Gateway("openai:m", base_url="http://xn--a/v1").chat(QUESTION)
 
 
 async def test_the_password_of_a_proxy_is_hidden(monkeypatch):
     monkeypatch.setenv("http_proxy", "http://me:sk-secret:x@host:no-port")
     with pytest.raises(ConfigurationError) as caught:
-        await Gateway("openai:m", base_url="http://127.0.0.1:9/v1", max_retries=0).chat(ASK)
+        await Gateway("openai:m", base_url="http://127.0.0.1:9/v1", max_retries=0).chat(QUESTION)
     assert "sk-secret" not in "".join(format_exception(caught.value))
 
 
-async def test_the_logs_of_the_http_library_hold_no_query(server, caplog):
-    caplog.set_level("DEBUG")
-    async with Gateway(
-        "openai:m", base_url=f"{server}/v1?key=sk-secret", transport=Pool()
-    ) as gateway:
-        await gateway.chat(ASK)
-    assert "httpcore" in {record.name.split(".")[0] for record in caplog.records}
-    assert "sk-secret" not in caplog.text
-
-
-@pytest.mark.parametrize("timeout", [0, -1.0])
+@for_each("timeout", [0, -1.0])
 def test_a_timeout_that_is_not_positive_is_rejected(timeout):
     with pytest.raises(ConfigurationError, match="must be more than 0 s"):
         Gateway("offline:teacher", timeout=timeout)

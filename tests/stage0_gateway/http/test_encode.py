@@ -79,7 +79,7 @@ def strings(value):
     return [value] if isinstance(value, str) else []
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), {1}, object(), b"bytes"])
+@for_each("value", [float("nan"), float("inf"), {1}, object(), b"bytes"])
 def test_values_that_json_cannot_represent_raise_a_value_error(value):
     with pytest.raises(ValueError, match="JSON"):
         to_json({"a": value})
@@ -102,8 +102,8 @@ def test_a_value_that_is_nested_too_deeply_raises_a_value_error():
         body = body["a"]  # type: ignore[assignment]
 
 
-@pytest.mark.parametrize("model", ["openai:m", "anthropic:m", "gemini:m", "openai-responses:m"])
-@pytest.mark.parametrize("stream", [False, True])
+@for_each("model", ["openai:m", "anthropic:m", "gemini:m", "openai-responses:m"])
+@for_each("stream", [False, True])
 def test_a_request_has_the_url_and_the_format_of_its_model(model, stream):
     target = resolve(model)
     request = ChatRequest("m", (Message.user("hi"),))
@@ -129,7 +129,6 @@ def test_the_repr_of_a_request_hides_the_query_and_the_body():
 
 
 # ---- cached encodings
-# -------------------------------------------------------------------------------------
 
 TARGETS = [
     resolve(model)
@@ -141,7 +140,7 @@ OWN = {
     "gemini": {"thoughtSignature": "s", "functionCall": {"id": "own"}, "at": 0},
     "openai-responses": {"encrypted_content": "s", "at": 0},
 }
-ODD = [
+UNUSUAL = [
     "",
     " ",
     "text",
@@ -154,12 +153,12 @@ ODD = [
     "e30=",
 ]
 
-texts = st.sampled_from([each for each in ODD if isinstance(each, str)])
+texts = st.sampled_from([each for each in UNUSUAL if isinstance(each, str)])
 BAD = {wire: {"number": float("inf")} for wire in OWN}
 data = st.sampled_from([None, None, OWN, OWN, BAD])
 contents = texts | st.lists(
     st.builds(TextPart, texts, provider_data=data)
-    | st.builds(JsonPart, st.sampled_from(ODD))
+    | st.builds(JsonPart, st.sampled_from(UNUSUAL))
     | st.builds(ThinkingPart, texts, data)
     | st.builds(ImagePart, texts, url=st.none() | texts, provider_data=data)
     | st.builds(
@@ -205,8 +204,8 @@ SPECS = [
     ToolSpec("half", "Half of a pair: \ud83d"),
     ToolSpec("no JSON", "", {"x": float("nan")}),
 ]
-TOLD = [(), *[(spec,) for spec in SPECS], tuple(SPECS[:2]), tuple(SPECS)]
-tools = st.lists(st.sampled_from(TOLD), min_size=3, max_size=3)
+TOOL_SETS = [(), *[(spec,) for spec in SPECS], tuple(SPECS[:2]), tuple(SPECS)]
+tools = st.lists(st.sampled_from(TOOL_SETS), min_size=3, max_size=3)
 
 
 def normalized(body):
@@ -249,7 +248,7 @@ def test_a_body_does_not_depend_on_earlier_requests(pool, requests, tool_sets):
             assert sent(target, request, stream) == without_cache(target, request, stream)
 
 
-@given(st.lists(messages, min_size=2, max_size=12))
+@given(st.lists(messages, min_size=2, max_size=6))
 def test_a_growing_or_trimmed_conversation_is_encoded_completely(messages):
     spans = [(0, end) for end in range(1, len(messages) + 1)] + [
         (begin, len(messages)) for begin in range(len(messages))
@@ -269,7 +268,7 @@ def loop(turns):
     return messages
 
 
-each_target = pytest.mark.parametrize("target", TARGETS[:4], ids=lambda target: target.provider)
+each_target = for_each("target", TARGETS[:4])
 
 
 @each_target
@@ -329,11 +328,10 @@ def test_an_exchange_with_another_result_is_encoded_again(target):
     [None, {"tools": [{"type": "own"}]}, {"messages": [], "contents": [], "input": []}],
 )
 def test_cached_tools_are_combined_with_any_conversation(target, own):
-    for turns in range(4):
-        for specs in TOLD:
-            for end in (2, 4):
-                request = ChatRequest("m", tuple(loop(turns)[:end]), specs, provider_options=own)
-                assert sent(target, request, False) == without_cache(target, request, False)
+    for specs in TOOL_SETS * 2:
+        for end in (2, 4):
+            request = ChatRequest("m", tuple(loop(1)[:end]), specs, provider_options=own)
+            assert sent(target, request, False) == without_cache(target, request, False)
 
 
 @each_target

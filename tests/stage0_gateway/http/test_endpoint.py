@@ -13,15 +13,8 @@ def public_url(target):
     return encode_request(target, ChatRequest("m", ()), stream=False).public_url
 
 
-def test_a_known_provider_has_a_default_url():
-    target = resolve("groq:llama", "k")
-    assert (target.provider, target.model) == ("groq", "llama")
-    assert target.url == "https://api.groq.com/openai/v1/chat/completions"
-    assert target.headers == {"Authorization": "Bearer k"}
-
-
-@pytest.mark.parametrize(
-    ("model", "url", "stream_url", "headers"),
+@for_each(
+    "model, url, stream_url, headers",
     [
         (
             "openai:gpt-5-mini",
@@ -64,6 +57,8 @@ def test_each_format_has_its_paths_and_its_authentication_header(model, url, str
         headers,
     )
     assert target.secrets == ("k",)
+    without_key = {name: value for name, value in headers.items() if "k" not in value.split()}
+    assert resolve(model).headers == without_key
 
 
 @for_each("model", [f"{name}:{about.example_model}" for name, about in PROVIDERS.items()])
@@ -92,7 +87,7 @@ def test_a_base_url_replaces_the_default_url():
     )
 
 
-@pytest.mark.parametrize("model", ["", "gpt-5-mini", "openai:", ":m"])
+@for_each("model", ["", "gpt-5-mini", "openai:", ":m"])
 def test_a_model_without_a_provider_is_rejected_with_an_example(model):
     with pytest.raises(ConfigurationError, match="Write provider:name, such as 'offline:teacher'"):
         resolve(model)
@@ -106,28 +101,22 @@ def test_an_unknown_provider_is_rejected_with_a_list_of_the_known_ones():
     assert "openai:m" in str(caught.value)
 
 
-@pytest.mark.parametrize("url", ["ftp://x/v1", "localhost:8000", "http://", "x"])
+@for_each("url", ["ftp://x/v1", "localhost:8000", "http://", "x"])
 def test_an_invalid_base_url_is_rejected(url):
     with pytest.raises(ConfigurationError, match="does not start with http"):
         resolve("openai:m", base_url=url)
 
 
-def test_a_missing_key_raises_an_error_that_names_the_variable():
-    with pytest.raises(ConfigurationError, match="set OPENAI_API_KEY"):
-        Gateway("openai:m")
-
-
-@pytest.mark.parametrize("model", ["ollama:llama3.2", "offline:teacher", "lmstudio:any"])
+@for_each("model", ["ollama:llama3.2", "offline:teacher", "lmstudio:any"])
 def test_local_models_need_no_key(model):
     assert Gateway(model).model == model
 
 
-@pytest.mark.parametrize(
-    "provider", [name for name, about in PROVIDERS.items() if about.key_variable]
-)
+@for_each("provider", [name for name, about in PROVIDERS.items() if about.key_variable])
 def test_hosted_models_need_a_key_unless_a_base_url_is_given(provider):
-    with pytest.raises(ConfigurationError, match=f"set {PROVIDERS[provider].key_variable}"):
-        Gateway(f"{provider}:m", api_key="")
+    for key in (None, ""):
+        with pytest.raises(ConfigurationError, match=f"set {PROVIDERS[provider].key_variable}"):
+            Gateway(f"{provider}:m", api_key=key)
     assert Gateway(f"{provider}:m", api_key="k").model == f"{provider}:m"
     assert Gateway(f"{provider}:m", base_url="http://host.test/v1").model == f"{provider}:m"
 
@@ -156,21 +145,19 @@ def test_the_query_of_the_base_url_is_merged_with_the_query_of_a_stream():
     assert public_url(target) == "https://host.test/v1/models/m:generateContent"
 
 
-@pytest.mark.parametrize(
-    ("url", "secrets"),
+@for_each(
+    "url, secrets",
     [
+        # in the query, escaped and unescaped
         ("https://host.test/v1?token=abc%2Fdef+g", ("abc%2Fdef+g", "abc/def g")),
+        # without a name
         ("https://host.test/v1?sk-secret", ("sk-secret",)),
+        # two values
         ("https://host.test/v1?a=1234&b=12345", ("1234", "12345")),
+        # password
         ("https://me:p%40ss@host.test/v1", ("p%40ss", "p@ss", "bWU6cEBzcw==")),
+        # user without password
         ("https://sk-token@host.test/v1", ("sk-token", "c2stdG9rZW46")),
-    ],
-    ids=[
-        "in the query, escaped and unescaped",
-        "without a name",
-        "two values",
-        "password",
-        "user without password",
     ],
 )
 def test_the_secrets_of_a_url_are_found_in_every_spelling(url, secrets):
@@ -183,7 +170,7 @@ def test_the_error_for_an_invalid_url_hides_its_password():
     assert "sk-secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "url",
     [
         "http://me:sk-secret",
@@ -202,7 +189,7 @@ def test_a_password_that_makes_the_url_invalid_is_hidden(url):
     assert "sk-secret" not in "".join(format_exception(caught.value))
 
 
-@pytest.mark.parametrize("key", ["sk-1\n", "sk 1", "schlüssel"])
+@for_each("key", ["sk-1\n", "sk 1", "schlüssel"])
 def test_a_key_that_no_header_can_carry_is_rejected_and_hidden(key):
     with pytest.raises(
         ConfigurationError, match="The key for 'openai' contains a space, a line break"

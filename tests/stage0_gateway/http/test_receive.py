@@ -9,19 +9,20 @@ from stage0_gateway import (
     GatewayError,
     InvalidRequest,
     MalformedResponse,
-    Message,
     RateLimited,
     ServerFailed,
 )
 from stage0_gateway.http.receive import retry_after
+from tests.stage0_gateway.replies import completion, failure
+from tests.stage0_gateway.requests import METHODS, QUESTION, ask, each_method
+from tests.stage0_gateway.servers import Answers
 from tests.tables import for_each
-
-ASK = [Message.user("hi")]
 
 
 def answering(status=200, **content):
-    transport = httpx.MockTransport(lambda request: httpx.Response(status, **content))
-    return Gateway("openai:m", transport=transport, max_retries=0)
+    """Return a gateway whose server gives this answer."""
+    server = Answers(httpx.Response(status, **content))
+    return Gateway("openai:m", transport=server, max_retries=0)
 
 
 @for_each(
@@ -44,19 +45,19 @@ def answering(status=200, **content):
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00 +9999"}, None),
     ],
 )
-def test_the_headers_say_how_long_to_wait(headers, seconds):
+def test_the_wait_is_read_from_the_headers(headers, seconds):
     assert retry_after(headers) == seconds
 
 
-def test_a_date_to_come_is_so_many_seconds_away():
+def test_a_future_date_is_converted_to_seconds():
     in_an_hour = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
     wait = retry_after({"retry-after": in_an_hour})
     assert wait is not None
     assert 3500 < wait <= 3600
 
 
-@pytest.mark.parametrize(
-    ("status", "advice", "retryable"),
+@for_each(
+    "status, advice, retryable",
     [
         (429, None, True),
         (429, "false", False),
@@ -67,24 +68,26 @@ def test_a_date_to_come_is_so_many_seconds_away():
         (429, "perhaps", True),
     ],
 )
-async def test_a_server_that_says_whether_to_retry_is_believed(status, advice, retryable):
+async def test_a_header_of_the_server_decides_whether_an_error_is_retryable(
+    status, advice, retryable
+):
     headers = {} if advice is None else {"x-should-retry": advice}
     with pytest.raises(GatewayError) as caught:
-        await answering(status, headers=headers, json={"error": {"message": "no"}}).chat(ASK)
+        await answering(status, headers=headers, json=failure("no")).chat(QUESTION)
     assert caught.value.retryable is retryable
 
 
-@pytest.mark.parametrize("ask", ["chat", "stream"])
-async def test_a_refusal_is_the_same_error_for_a_whole_and_a_streamed_reply(ask):
-    gateway = answering(429, headers={"retry-after": "7"}, json={"error": {"message": "slow down"}})
+@each_method
+async def test_a_refusal_is_the_same_error_for_a_whole_and_a_streamed_reply(method):
+    gateway = answering(429, headers={"retry-after": "7"}, json=failure("slow down"))
     with pytest.raises(RateLimited, match=r"slow down \(HTTP 429\)") as caught:
-        await (gateway.chat(ASK) if ask == "chat" else gateway.stream(ASK).final_message())
+        await ask(gateway, method)
     assert (caught.value.status, caught.value.retry_after) == (429, 7.0)
 
 
-@for_each("ask", ["chat", "stream"])
+@for_each("method", METHODS)
 @for_each(
-    "body, said",
+    "body, shown",
     [
         (b"", "The server gave no reason."),
         (b"<html>Bad gateway</html>", "<html>Bad gateway</html>"),
@@ -93,28 +96,28 @@ async def test_a_refusal_is_the_same_error_for_a_whole_and_a_streamed_reply(ask)
         (b"[" * 100_000, "…"),
     ],
 )
-async def test_whatever_a_failing_server_says_is_a_failure_of_the_server(ask, body, said):
+async def test_any_body_with_status_502_is_a_failure_of_the_server(method, body, shown):
     gateway = answering(502, content=body)
     with pytest.raises(ServerFailed) as caught:
-        await (gateway.chat(ASK) if ask == "chat" else gateway.stream(ASK).final_message())
-    assert said in str(caught.value)
+        await ask(gateway, method)
+    assert shown in str(caught.value)
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b'"yes"', b"<html>", b"null", b"[" * 100_000])
+@for_each("body", [b"", b"[]", b'"yes"', b"<html>", b"null", b"[" * 100_000])
 async def test_an_answer_that_is_no_json_object_is_malformed(body):
     with pytest.raises(
         MalformedResponse, match=r"api\.openai\.com.*answered, but not with a JSON object"
     ):
-        await answering(content=body).chat(ASK)
+        await answering(content=body).chat(QUESTION)
 
 
-@pytest.mark.parametrize("status", [201, 204, 302])
+@for_each("status", [201, 204, 302])
 async def test_a_success_of_another_kind_is_malformed(status):
     with pytest.raises(MalformedResponse, match=f"HTTP {status}"):
-        await answering(status, json={"choices": [{"message": {"content": "yes"}}]}).chat(ASK)
+        await answering(status, json=completion()).chat(QUESTION)
 
 
-@for_each("call", ["chat", "stream"])
+@for_each("method", METHODS)
 @for_each(
     "model, base_url, sentences",
     [
@@ -144,45 +147,45 @@ async def test_a_success_of_another_kind_is_malformed(status):
     ],
 )
 async def test_a_404_names_the_url_without_secrets_and_a_missing_path(
-    call, model, base_url, sentences
+    method, model, base_url, sentences
 ):
-    transport = httpx.MockTransport(lambda request: httpx.Response(404, content=b"Not found."))
-    gateway = Gateway(model, base_url=base_url, api_key="sk-secret", transport=transport)
+    server = Answers(httpx.Response(404, content=b"Not found."))
+    gateway = Gateway(model, base_url=base_url, api_key="sk-secret", transport=server)
     with pytest.raises(InvalidRequest) as caught:
-        await (gateway.chat(ASK) if call == "chat" else gateway.stream(ASK).final_message())
+        await ask(gateway, method)
     advice = "Check the model name and the base URL."
     assert str(caught.value) == f"Not found. (HTTP 404) {advice} {sentences}"
 
 
-@pytest.mark.parametrize(("call", "method"), [("chat", "g"), ("stream", "streamG")])
-async def test_a_404_of_a_gemini_server_suggests_the_version_of_gemini(call, method):
-    transport = httpx.MockTransport(lambda request: httpx.Response(404))
-    gateway = Gateway("gemini:a/b", base_url="http://host.test", transport=transport)
+@for_each("method, name", [("chat", "g"), ("stream", "streamG")])
+async def test_a_404_of_a_gemini_server_suggests_the_version_of_gemini(method, name):
+    server = Answers(httpx.Response(404))
+    gateway = Gateway("gemini:a/b", base_url="http://host.test", transport=server)
     with pytest.raises(InvalidRequest) as caught:
-        await (gateway.chat(ASK) if call == "chat" else gateway.stream(ASK).final_message())
+        await ask(gateway, method)
     assert str(caught.value).endswith(
-        f"The requested URL was http://host.test/models/a%2Fb:{method}enerateContent. "
+        f"The requested URL was http://host.test/models/a%2Fb:{name}enerateContent. "
         "The base URL has no path; most servers need one, such as http://host.test/v1beta."
     )
 
 
-@pytest.mark.parametrize("status", [301, 307, 405])
+@for_each("status", [301, 307, 405])
 async def test_other_statuses_of_a_wrong_base_url_name_the_url(status):
     with pytest.raises(
         GatewayError, match=r"The requested URL was https://api\.openai\.com/v1/chat"
     ):
-        await answering(status).chat(ASK)
+        await answering(status).chat(QUESTION)
 
 
-@pytest.mark.parametrize("status", [400, 401, 429, 500])
+@for_each("status", [400, 401, 429, 500])
 async def test_errors_about_the_request_itself_do_not_name_the_url(status):
     with pytest.raises(GatewayError) as caught:
-        await answering(status).chat(ASK)
+        await answering(status).chat(QUESTION)
     assert "URL" not in str(caught.value)
 
 
 async def test_the_id_of_the_exchange_is_kept():
-    body = {"id": "from the body", "choices": [{"message": {"content": "yes"}}]}
-    reply = await answering(json=body, headers={"x-request-id": "from the header"}).chat(ASK)
+    body = {"id": "from the body", **completion()}
+    reply = await answering(json=body, headers={"x-request-id": "from the header"}).chat(QUESTION)
     assert (reply.request_id, reply.raw) == ("from the header", body)
-    assert (await answering(json=body).chat(ASK)).request_id == "from the body"
+    assert (await answering(json=body).chat(QUESTION)).request_id == "from the body"

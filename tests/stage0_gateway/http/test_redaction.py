@@ -5,7 +5,6 @@ from traceback import format_exception
 from urllib.parse import quote, quote_plus
 
 import httpx
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -26,7 +25,7 @@ from stage0_gateway.http.redaction import (
 from tests.tables import for_each
 
 KEYS = ("sk-secret",)
-ODD = 'sk-/"\\ü😀 +&<'  # all characters that some encoder escapes
+ESCAPED = 'sk-/"\\ü😀 +&<'  # all characters that some encoder escapes
 SECRETS = st.text(
     st.characters(exclude_characters="[hiden]", exclude_categories=["Cs"]), min_size=4
 )
@@ -36,10 +35,6 @@ def test_every_occurrence_of_every_secret_is_hidden():
     assert (
         redact("a KEY-1 b KEY-1 c KEY-2", ["KEY-1", "KEY-2"]) == "a [hidden] b [hidden] c [hidden]"
     )
-
-
-def test_empty_and_very_short_secrets_are_not_replaced():
-    assert redact("a b c", ["", "b"]) == "a b c"
 
 
 def in_json(text):
@@ -77,7 +72,7 @@ SPELLINGS = {
 
 @for_each("spell", SPELLINGS.values())
 def test_a_secret_is_hidden_in_every_spelling(spell):
-    assert redact(f"before {spell(ODD)} after", [ODD]) == "before [hidden] after"
+    assert redact(f"before {spell(ESCAPED)} after", [ESCAPED]) == "before [hidden] after"
 
 
 @given(SECRETS, st.sampled_from([*SPELLINGS.values()]))
@@ -120,7 +115,7 @@ def test_overlapping_secrets_are_hidden_completely():
     )
 
 
-def test_very_short_secrets_are_not_replaced():
+def test_empty_and_very_short_secrets_are_not_replaced():
     assert redact("a b sk-", ["", "b", "sk-"]) == "a b sk-"
 
 
@@ -138,8 +133,8 @@ KEY = "sk-secret+xyz/1234567890"
 
 
 @for_each("spell", SPELLINGS.values())
-@for_each("end", ["", "…", "... (cut)", "****"])
-@for_each("length", [8, 12, 20])
+@for_each("end", ["", "… (cut)", "****"])
+@for_each("length", [8, 20])
 def test_a_truncated_or_masked_secret_is_hidden(spell, end, length):
     assert redact(f"bad key {spell(KEY[:length])}{end}", [KEY]).startswith("bad key [hidden]")
 
@@ -168,7 +163,7 @@ def test_a_secret_is_hidden_in_every_repr():
     assert "sk-1234" not in repr([secret, {"key": secret}])
 
 
-@pytest.mark.parametrize(
+@for_each(
     "written",
     [
         "my+long+pass+phrase",

@@ -1,4 +1,3 @@
-import asyncio
 import json
 import tracemalloc
 
@@ -11,64 +10,30 @@ from stage0_gateway import (
     GatewayError,
     InvalidRequest,
     MalformedResponse,
-    Message,
     RequestTimeout,
     ServerFailed,
     StreamInterrupted,
     Timeouts,
     ToolSpec,
 )
+from tests.stage0_gateway.replies import DONE, STOP, chunk, completion, event, failure, split, text
+from tests.stage0_gateway.requests import QUESTION
+from tests.stage0_gateway.servers import Answers, Body
 from tests.tables import for_each
 
-ASK = [Message.user("hi")]
-DONE = b"data: [DONE]\n\n"
 
-
-def event(value):
-    return f"data: {json.dumps(value)}\n\n".encode()
-
-
-def text(content, finish_reason=None):
-    return event({"choices": [{"delta": {"content": content}, "finish_reason": finish_reason}]})
-
-
-STOP = text("", "stop")
-
-
-class Body(httpx.AsyncByteStream):
-    """Sends its chunks one by one; an exception among them is raised, and None waits forever."""
-
-    def __init__(self, chunks, breaks=None):
-        self.chunks, self.breaks, self.given = chunks, breaks, 0
-
-    async def __aiter__(self):
-        for chunk in self.chunks:
-            if isinstance(chunk, Exception):
-                raise chunk
-            if chunk is None:
-                await asyncio.Event().wait()
-            self.given += 1
-            yield chunk
-
-    async def aclose(self):
-        if self.breaks:
-            raise self.breaks
-
-
-def streaming(*chunks, model="openai:m", body=None, headers=None, ask=None, **options):
-    def answer(request):
-        return httpx.Response(200, headers=headers, stream=body or Body(chunks))
-
-    gateway = Gateway(model, transport=httpx.MockTransport(answer), max_retries=0, **options)
-    return gateway.stream(ASK, **(ask or {}))
+def streaming(*chunks, body=None, **options):
+    """Return the stream of a reply whose body consists of these chunks."""
+    transport = Answers(body or Body(chunks))
+    return Gateway("openai:m", transport=transport, max_retries=0, **options).stream(QUESTION)
 
 
 async def content(*chunks, **options):
+    """Return the text of such a reply."""
     return (await streaming(*chunks, **options).final_message()).content
 
 
 # ---- the end of a reply
-# ---------------------------------------------------------------------------------
 
 
 @for_each(
@@ -94,7 +59,7 @@ async def test_a_reply_is_complete_after_a_finish_reason_or_an_end_marker(chunks
     assert await content(*chunks) == "yes"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "chunks",
     [
         (text("ye"),),
@@ -114,7 +79,7 @@ async def test_a_stream_that_ends_without_a_marker_is_interrupted(chunks):
     assert caught.value.retryable is True
 
 
-@pytest.mark.parametrize("chunks", [(), (b"\n\n",), (b": comment\n\n", b": another\n\n")])
+@for_each("chunks", [(), (b"\n\n",), (b": comment\n\n", b": another\n\n")])
 async def test_a_stream_without_any_event_is_interrupted_before_it_began(chunks):
     stream = streaming(*chunks)
     with pytest.raises(StreamInterrupted, match="before it sent anything"):
@@ -160,26 +125,25 @@ async def test_the_connection_to_a_server_that_never_stops_sending_is_closed():
 
     body = Body(endless())
     assert await content(body=body) == "yes"
-    assert body.given < 1000
+    assert body.sent < 1000
 
 
 async def test_an_error_while_closing_does_not_affect_the_reply():
     assert await content(text("yes"), STOP, DONE, httpx.ReadError("reset")) == "yes"
-    broken = Body([text("yes"), STOP, DONE], breaks=httpx.ReadError("reset"))
+    broken = Body([text("yes"), STOP, DONE], at_close=httpx.ReadError("reset"))
     names = [event.name async for event in streaming(body=broken)]
     assert names[-3:] == ["message", "final_message", "end"]
 
 
 # ---- bodies that are not a stream
-# ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("reason", ["stop", None])
+@for_each("reason", ["stop", None])
 async def test_a_whole_body_instead_of_a_stream_is_decoded(reason):
-    whole = {"choices": [{"message": {"content": "yes"}, "finish_reason": reason}]}
-    raw = json.dumps(whole).encode()
-    names = [event.name async for event in streaming(b"\n " + raw[:9], raw[9:])]
-    assert await content(b"\n " + raw[:9], raw[9:]) == "yes"
+    body = json.dumps(completion(finish_reason=reason)).encode()
+    chunks = b"\n " + body[:9], body[9:]
+    names = [event.name async for event in streaming(*chunks)]
+    assert await content(*chunks) == "yes"
     assert names[:2] == ["connect", "stream_event"]
     assert names[-4:] == ["content_block_stop", "message", "final_message", "end"]
 
@@ -211,9 +175,7 @@ async def test_an_invalid_body_raises_an_error_with_the_servers_text(body, kind,
 
 
 async def test_an_error_in_a_stream_is_raised_after_the_text_before_it():
-    stream = streaming(
-        text("ye") + event({"error": {"message": "broken", "code": 500}}) + text("s")
-    )
+    stream = streaming(text("ye") + event(failure(code=500)) + text("s"))
     assert (await stream.emitted("text")).delta == "ye"
     with pytest.raises(ServerFailed, match="broken"):
         await stream.final_message()
@@ -226,40 +188,38 @@ async def test_original_tool_names_are_restored_in_a_stream():
     def answer(request):
         sent = json.loads(request.content)["tools"][0]["function"]["name"]
         call = {"index": 0, "id": "1", "function": {"name": sent, "arguments": "{}"}}
-        return httpx.Response(
-            200, content=event({"choices": [{"delta": {"tool_calls": [call]}}]}) + STOP
-        )
+        return httpx.Response(200, content=event(chunk(tool_calls=[call])) + STOP)
 
-    stream = Gateway("openai:m", transport=httpx.MockTransport(answer)).stream(ASK, tools=[tool])
+    gateway = Gateway("openai:m", transport=httpx.MockTransport(answer))
+    stream = gateway.stream(QUESTION, tools=[tool])
     events = [each async for each in stream.events("content_block_start", "tool_call")]
     assert (events[0].tool, events[1].tool_call.name) == ("weather.get", "weather.get")
     assert (await stream.final_message()).tool_calls[0].name == "weather.get"
 
 
 # ---- long streams
-# ---------------------------------------------------------------------------------------
 
 
-async def test_many_tiny_chunks_are_read_in_time():
-    long = text("x" * 200_000) + text("y") * 3_000 + STOP
-    body = Body(long[at : at + 1] for at in range(len(long)))
-    assert len(await content(body=body)) == 203_000
-    assert body.given == len(long)
+@pytest.mark.parametrize("events", [30, pytest.param(3_000, marks=pytest.mark.long)])
+async def test_events_that_arrive_byte_by_byte_are_read(events):
+    long = text("x" * 60 * events) + text("y") * events + STOP
+    body = Body(split(long, 1))
+    assert len(await content(body=body)) == 61 * events
+    assert body.sent == len(long)
 
 
+@pytest.mark.parametrize("chunks", [60, pytest.param(1_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     "names", [(), ("text",), None], ids=["no consumer", "text only", "everything"]
 )
-async def test_empty_events_of_a_long_stream_use_no_memory(names):
-    nothing = (b": ping\n\n" + text("")) * 500
-    stream = streaming(body=Body([text("yes"), *[nothing] * 40, STOP, DONE]))
+async def test_empty_events_of_a_long_stream_use_no_memory(names, chunks):
+    empty = (b": ping\n\n" + text("")) * 20
+    stream = streaming(body=Body([text("yes"), *[empty] * chunks, STOP, DONE]))
     tracemalloc.start()
-    if names is None:
-        [None async for _ in stream if False]
-    elif names:
-        [None async for _ in stream.events(*names) if False]
+    if names != ():
+        async for _ in stream.events(*names or ()):
+            pass
     assert (await stream.final_message()).content == "yes"
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert 40 * len(nothing) > 1_200_000
-    assert peak < 500_000
+    assert peak < 50_000 < chunks * len(empty)

@@ -20,13 +20,11 @@ from stage0_gateway.offline.service import answer_http
 from stage0_gateway.request import ChatRequest
 from stage0_gateway.server import anthropic, openai
 from stage0_gateway.server.format import ServerFormat
-
-REQUEST = json.dumps(
-    {"model": "teacher", "messages": [{"role": "user", "content": "Hello"}]}
-).encode()
+from tests.stage0_gateway.offline.questions import MODELS, TEA
+from tests.stage0_gateway.requests import METHODS, ask
+from tests.tables import for_each
 
 LENGTH = f"Send the body with a Content-Length of at most {BODY_LIMIT} bytes."
-MODELS = ["openai:teacher", "anthropic:teacher", "gemini:teacher", "openai-responses:teacher"]
 
 
 @contextmanager
@@ -44,29 +42,18 @@ def port() -> Iterator[int]:
 
 
 @pytest.fixture
-def line(port: int) -> Iterator[http.client.HTTPConnection]:
+def connection(port: int) -> Iterator[http.client.HTTPConnection]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     yield connection
     connection.close()
 
 
 def exchange(
-    line: http.client.HTTPConnection, method: str, path: str, body: bytes | None = None
+    connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None = None
 ) -> tuple[int, bytes]:
-    line.request(method, path, body)
-    reply = line.getresponse()
+    connection.request(method, path, body)
+    reply = connection.getresponse()
     return reply.status, reply.read()
-
-
-def test_a_connection_is_reused_for_several_requests(line: http.client.HTTPConnection) -> None:
-    line.connect()
-    first = line.sock
-    assert [exchange(line, "POST", "/v1/chat/completions", REQUEST)[0] for _ in range(3)] == [
-        200,
-        200,
-        200,
-    ]
-    assert line.sock is first
 
 
 def asking(model: str, *, stream: bool) -> tuple[str, bytes]:
@@ -82,8 +69,8 @@ def asking(model: str, *, stream: bool) -> tuple[str, bytes]:
 ASKED = [asking(model, stream=stream) for model in MODELS for stream in (False, True)]
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "body"),
+@for_each(
+    "method, path, body",
     [
         *(("POST", path, body) for path, body in ASKED),
         ("POST", "/v1/chat/completions", b"{"),
@@ -93,27 +80,27 @@ ASKED = [asking(model, stream=stream) for model in MODELS for stream in (False, 
     ],
 )
 async def test_the_port_and_the_transport_send_the_same_bytes(
-    line: http.client.HTTPConnection, method: str, path: str, body: bytes | None
+    connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None
 ) -> None:
-    over_the_port = exchange(line, method, path, body)
+    over_the_port = exchange(connection, method, path, body)
     async with httpx.AsyncClient(transport=OfflineModel()) as client:
         reply = await client.request(method, f"http://offline{path}", content=body)
     assert over_the_port == (reply.status_code, reply.content)
 
 
 def test_streams_and_whole_replies_alternate_on_one_connection(
-    line: http.client.HTTPConnection,
+    connection: http.client.HTTPConnection,
 ) -> None:
-    line.connect()
-    first = line.sock
+    connection.connect()
+    first = connection.sock
     for path, body in ASKED:
-        line.request("POST", path, body)
-        reply = line.getresponse()
+        connection.request("POST", path, body)
+        reply = connection.getresponse()
         streamed = reply.getheader("Content-Type") == "text/event-stream"
         assert reply.getheader("Transfer-Encoding") == ("chunked" if streamed else None)
         assert (reply.getheader("Content-Length") is None) is streamed
         assert reply.read()
-    assert line.sock is first
+    assert connection.sock is first
 
 
 def test_each_event_of_a_stream_is_sent_in_its_own_chunk(port: int) -> None:
@@ -140,15 +127,15 @@ def test_a_client_without_chunked_encoding_gets_the_plain_stream(port: int) -> N
 
 def read_all(port: int, request: bytes) -> bytes:
     """Return all bytes until the server closes the connection."""
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as line:
-        line.sendall(request)
-        return b"".join(iter(lambda: line.recv(65536), b""))
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall(request)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("model", MODELS)
+@for_each("method", METHODS)
+@for_each("model", MODELS)
 async def test_faults_are_equal_over_the_port_and_inside_the_process(
-    model: str, stream: bool
+    model: str, method: str
 ) -> None:
     faults = [name for name, fault in FAULTS.items() if fault.in_answer] + ["fenced", None]
     seen = []
@@ -157,16 +144,15 @@ async def test_faults_are_equal_over_the_port_and_inside_the_process(
             url = f"http://127.0.0.1:{port}/v1" if transport is None else "http://127.0.0.1/v1"
             gateway = Gateway(model, base_url=url, api_key="k", transport=transport, max_retries=0)
             async with gateway:
-                seen.append([await outcome(gateway, stream=stream) for _ in faults])
+                seen.append([await outcome(gateway, method) for _ in faults])
     inside, outside = seen
     assert inside == [text.replace(f":{port}", "") for text in outside]
     assert len(set(inside)) >= len(faults) - 2
 
 
-async def outcome(gateway: Gateway, *, stream: bool) -> str:
-    ask = [Message.user("Tell me about tea, and where it comes from.")]
+async def outcome(gateway: Gateway, method: str) -> str:
     try:
-        return repr(await (gateway.stream(ask).final_message() if stream else gateway.chat(ask)))
+        return repr(await ask(gateway, method, [TEA]))
     except GatewayError as error:
         return (
             f"{type(error).__name__}: {error} {error.status} {error.retryable} {error.retry_after}"
@@ -176,20 +162,20 @@ async def outcome(gateway: Gateway, *, stream: bool) -> str:
 def test_the_server_still_answers_after_clients_that_hung_up(port: int) -> None:
     path, body = asking("openai:teacher", stream=True)
     for _ in range(20):
-        with socket.create_connection(("127.0.0.1", port), timeout=10) as line:
-            line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
-            line.sendall(head.encode() + body)
+            connection.sendall(head.encode() + body)
     assert read_all(port, b"GET /v1/models HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
 
 
 def failed_with(error: Exception) -> None:
     """Let the server handle the failure of an exchange."""
-    with make_server() as server, socket.socket() as line:
+    with make_server() as server, socket.socket() as connection:
         try:
             raise error
         except Exception:
-            server.handle_error(line, ("1.2.3.4", 5))
+            server.handle_error(connection, ("1.2.3.4", 5))
 
 
 def test_a_client_that_hangs_up_is_ignored_and_other_failures_are_printed(
@@ -201,8 +187,8 @@ def test_a_client_that_hangs_up_is_ignored_and_other_failures_are_printed(
     assert "ValueError: a mistake of ours" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("path", "form"),
+@for_each(
+    "path, form",
     [("/v1/messages", anthropic), ("/v1/chat/completions", openai), ("/v1/anything", openai)],
 )
 def test_an_error_has_the_format_of_its_path(port: int, path: str, form: ServerFormat) -> None:
@@ -212,8 +198,8 @@ def test_an_error_has_the_format_of_its_path(port: int, path: str, form: ServerF
     )
 
 
-@pytest.mark.parametrize(
-    ("path", "remedy"),
+@for_each(
+    "path, remedy",
     [
         (
             "/v1/chat/completions/chat/completions?a=b",
@@ -233,9 +219,9 @@ def test_an_error_has_the_format_of_its_path(port: int, path: str, form: ServerF
     ],
 )
 def test_a_path_from_a_wrong_base_url_is_a_404_with_the_remedy(
-    line: http.client.HTTPConnection, path: str, remedy: str
+    connection: http.client.HTTPConnection, path: str, remedy: str
 ) -> None:
-    status, body = exchange(line, "POST", path, b"{}")
+    status, body = exchange(connection, "POST", path, b"{}")
     assert (status, json.loads(body)["error"]["message"]) == (404, remedy)
 
 
@@ -246,14 +232,14 @@ def test_an_unknown_method_is_rejected_with_a_json_body(port: int) -> None:
 
 
 def raw(port: int, head: str) -> tuple[int, str]:
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as line:
-        line.sendall(head.encode())
-        reply = http.client.HTTPResponse(line)
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall(head.encode())
+        reply = http.client.HTTPResponse(connection)
         reply.begin()
         return reply.status, json.loads(reply.read())["error"]["message"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "header",
     [
         "Transfer-Encoding: chunked",

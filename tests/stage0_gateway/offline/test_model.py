@@ -1,13 +1,14 @@
 import asyncio
-import json
 import logging
 from typing import Any
 
 import httpx
 import pytest
 
-from stage0_gateway import Gateway, Message, OfflineModel, ToolCall, ToolSpec
+from stage0_gateway import Message, OfflineModel, ToolCall
 from stage0_gateway.offline.model import NOTICE
+from tests.stage0_gateway.offline.questions import MODELS, QUESTION, TEA, WEATHER, offline
+from tests.tables import for_each
 
 
 async def test_the_notice_is_logged_with_the_first_request_of_each_model(
@@ -23,44 +24,18 @@ async def test_the_notice_is_logged_with_the_first_request_of_each_model(
     assert "\n" not in NOTICE
 
 
-WEATHER = ToolSpec(
-    "get_weather",
-    "Get the current weather of a city.",
-    {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-)
-QUESTION = Message.user("What is the weather in Shanghai?")
-
-
-def gateway(model: str) -> Gateway:
-    return Gateway(model, base_url="http://model", transport=OfflineModel())
-
-
-@pytest.mark.parametrize(
-    "model", ["openai:teacher", "anthropic:teacher", "gemini:teacher", "openai-responses:teacher"]
-)
-@pytest.mark.parametrize("tools", [(), (WEATHER,)])
-async def test_a_streamed_reply_equals_the_whole_reply(
-    model: str, tools: tuple[ToolSpec, ...]
-) -> None:
-    async with gateway(model) as asked:
-        whole = await asked.chat([QUESTION], tools=tools)
-        assert await asked.stream([QUESTION], tools=tools).final_message() == whole
-
-
-@pytest.mark.parametrize(
-    "model", ["openai:teacher", "anthropic:teacher", "gemini:teacher", "openai-responses:teacher"]
-)
+@for_each("model", MODELS)
 async def test_a_failed_call_is_reported_in_every_format(model: str) -> None:
     made = Message.assistant("", [ToolCall("call_1", "get_weather", '{"city": "Shanghai"}')])
     result = Message.tool("Error: no such city", "call_1", is_error=True, name="get_weather")
-    async with gateway(model) as asked:
-        reply = await asked.chat([QUESTION, made, result], tools=[WEATHER])
+    async with offline(model) as gateway:
+        reply = await gateway.chat([QUESTION, made, result], tools=[WEATHER])
     assert reply.content == "get_weather failed for Shanghai: Error: no such city."
 
 
 async def test_a_stream_arrives_in_pieces_and_can_be_aborted() -> None:
-    async with gateway("openai:teacher") as asked:
-        stream = asked.stream([Message.user("Tell me about tea, and where it comes from.")])
+    async with offline("openai:teacher") as gateway:
+        stream = gateway.stream([TEA])
         seen: list[Any] = []
         third = asyncio.Event()
         stream.on(
@@ -71,12 +46,3 @@ async def test_a_stream_arrives_in_pieces_and_can_be_aborted() -> None:
         stream.abort()
         await reading
     assert [event.delta for event in seen] == ["You said", ': "Tell ', "me about"]
-
-
-async def test_an_unknown_path_is_answered_in_the_openai_format() -> None:
-    async with httpx.AsyncClient(transport=OfflineModel()) as client:
-        reply = await client.post("http://offline/v1/embeddings", content=b"{}")
-    assert (reply.status_code, json.loads(reply.content)["error"]["type"]) == (
-        404,
-        "invalid_request_error",
-    )

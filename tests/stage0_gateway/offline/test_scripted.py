@@ -1,5 +1,3 @@
-from typing import Any
-
 import httpx
 import pytest
 
@@ -17,9 +15,9 @@ from stage0_gateway import (
     ToolSpec,
     Usage,
 )
+from tests.stage0_gateway.requests import METHODS, MODELS, QUESTION, ask
+from tests.tables import for_each
 
-ASK = [Message.user("hi")]
-MODELS = ["openai:m", "anthropic:m", "gemini:m", "openai-responses:m"]
 CALL = ToolCall("call_1", "f", '{"a": "b c d e f g"}')
 
 
@@ -27,29 +25,29 @@ async def test_each_request_gets_the_next_scripted_reply():
     call = Message.assistant("", [ToolCall("1", "f", "{}")])
     model = ScriptedModel(["text", call, 500, httpx.ConnectError("gone")])
     async with Gateway("openai:m", transport=model, max_retries=0) as gateway:
-        assert (await gateway.chat(ASK)).content == "text"
-        assert (await gateway.chat(ASK)).message == call
+        assert (await gateway.chat(QUESTION)).content == "text"
+        assert (await gateway.chat(QUESTION)).message == call
         with pytest.raises(ServerFailed):
-            await gateway.chat(ASK)
+            await gateway.chat(QUESTION)
         with pytest.raises(ConnectionFailed):
-            await gateway.chat(ASK)
+            await gateway.chat(QUESTION)
     assert len(model.requests) == 4
 
 
 async def test_bodies_include_provider_options():
     model = ScriptedModel(["text"])
     async with Gateway("openai:m", transport=model) as gateway:
-        await gateway.chat(ASK, provider_options={"seed": 7})
+        await gateway.chat(QUESTION, provider_options={"seed": 7})
     (request,), (body,) = model.requests, model.bodies
-    assert (request.messages, request.provider_options) == (tuple(ASK), None)
+    assert (request.messages, request.provider_options) == (tuple(QUESTION), None)
     assert body == {"model": "m", "messages": [{"role": "user", "content": "hi"}], "seed": 7}
 
 
 async def test_a_request_after_the_last_reply_is_a_script_error():
     gateway = Gateway("openai:m", transport=ScriptedModel(["only"]))
-    await gateway.chat(ASK)
+    await gateway.chat(QUESTION)
     with pytest.raises(ScriptError, match="The script ends after reply 1; this is request 2"):
-        await gateway.chat(ASK)
+        await gateway.chat(QUESTION)
 
 
 async def test_closing_with_unused_replies_is_a_script_error():
@@ -57,7 +55,7 @@ async def test_closing_with_unused_replies_is_a_script_error():
         ScriptError, match=r"These scripted replies were never requested: \['b', 'c'\]"
     ):
         async with Gateway("openai:m", transport=ScriptedModel(["a", "b", "c"])) as gateway:
-            await gateway.chat(ASK)
+            await gateway.chat(QUESTION)
 
 
 def test_a_script_can_be_checked_without_closing_the_gateway():
@@ -71,7 +69,7 @@ async def test_unused_replies_do_not_hide_an_exception_in_the_block():
         async with Gateway(
             "openai:m", transport=ScriptedModel([500, "b"]), max_retries=0
         ) as gateway:
-            await gateway.chat(ASK)
+            await gateway.chat(QUESTION)
 
 
 async def test_closing_an_unused_script_is_a_script_error():
@@ -81,46 +79,35 @@ async def test_closing_an_unused_script_is_a_script_error():
 
 
 # ---- the format of the request
-# --------------------------------------------------------------------------
 
 
-async def ask(gateway: Gateway, *, stream: bool, **options: Any) -> ChatResponse:
-    if stream:
-        return await gateway.stream(ASK, **options).final_message()
-    return await gateway.chat(ASK, **options)
-
-
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("stream", [False, True])
-async def test_each_format_gets_whole_replies_and_streams_as_requested(
-    model: str, stream: bool
-) -> None:
+@for_each("model", MODELS)
+@for_each("method", METHODS)
+async def test_each_format_gets_whole_replies_and_streams_as_requested(model, method):
     script = ScriptedModel(["A text of some length.", Message.assistant("Look:", [CALL]), 500])
     async with Gateway(model, transport=script, max_retries=0) as gateway:
-        first = await ask(gateway, stream=stream, temperature=0.5)
+        first = await ask(gateway, method, temperature=0.5)
         assert (first.content, first.finish_reason, first.usage) == (
             "A text of some length.",
             "stop",
             Usage(10, 5),
         )
         assert (first.model, first.request_id) == ("scripted", "scripted-1")
-        second = await ask(gateway, stream=stream, tools=[ToolSpec("f", "does")])
+        second = await ask(gateway, method, tools=[ToolSpec("f", "does")])
         assert (second.content, second.finish_reason) == ("Look:", "tool_calls")
         assert [(c.id, c.name, c.arguments) for c in second.tool_calls] == [
             (CALL.id, "f", CALL.arguments)
         ]
         with pytest.raises(ServerFailed, match="scripted failure 500"):
-            await ask(gateway, stream=stream)
-    assert [request.messages for request in script.requests] == [tuple(ASK)] * 3
+            await ask(gateway, method)
+    assert [request.messages for request in script.requests] == [tuple(QUESTION)] * 3
     assert script.requests[0].temperature == 0.5
     assert script.requests[1].tools[0].name == "f"
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("stream", [False, True])
-async def test_a_chat_response_in_a_script_keeps_its_finish_reason_and_usage(
-    model: str, stream: bool
-) -> None:
+@for_each("model", MODELS)
+@for_each("method", METHODS)
+async def test_a_chat_response_in_a_script_keeps_its_finish_reason_and_usage(model, method):
     cut = ChatResponse(
         Message.assistant("Half a"),
         finish_reason="length",
@@ -129,27 +116,27 @@ async def test_a_chat_response_in_a_script_keeps_its_finish_reason_and_usage(
         request_id="r",
     )
     async with Gateway(model, transport=ScriptedModel([cut])) as gateway:
-        reply = await ask(gateway, stream=stream)
+        reply = await ask(gateway, method)
     assert (reply.message, reply.finish_reason) == (cut.message, "length")
     assert (reply.usage, reply.model, reply.request_id) == (Usage(100, 7), "m-1", "r")
 
 
-@pytest.mark.parametrize("stream", [False, True])
-async def test_a_scripted_exception_is_raised_before_the_reply(stream: bool) -> None:
+@for_each("method", METHODS)
+async def test_a_scripted_exception_is_raised_before_the_reply(method):
     async with Gateway(
         "openai:m", transport=ScriptedModel([httpx.ConnectError("gone"), "back"])
     ) as gateway:
-        assert (await ask(gateway, stream=stream)).content == "back"
+        assert (await ask(gateway, method)).content == "back"
 
 
-@pytest.mark.parametrize(("piece", "deltas"), [(3, ["abc", "def", "g"]), (8, ["abcdefg"])])
-async def test_a_stream_has_deltas_of_the_requested_size(piece: int, deltas: list[str]) -> None:
+@for_each("piece, deltas", [(3, ["abc", "def", "g"]), (8, ["abcdefg"])])
+async def test_a_stream_has_deltas_of_the_requested_size(piece, deltas):
     async with Gateway("openai:m", transport=ScriptedModel(["abcdefg"], piece=piece)) as gateway:
-        seen = [event async for event in gateway.stream(ASK).events("text")]
-    assert [event.delta for event in seen] == deltas  # type: ignore[union-attr]
+        seen = [event async for event in gateway.stream(QUESTION).events("text")]
+    assert [event.delta for event in seen] == deltas
 
 
-async def test_a_path_of_no_wire_format_is_a_script_error() -> None:
+async def test_a_path_of_no_wire_format_is_a_script_error():
     async with httpx.AsyncClient(transport=ScriptedModel([])) as client:
         with pytest.raises(ScriptError, match="/v1/embeddings is not the path of a wire format"):
             await client.post("http://x/v1/embeddings", json={})
@@ -159,11 +146,11 @@ async def test_the_images_of_results_are_recorded_as_openais_format_sends_them()
     image = ImagePart(url="https://example.com/map.png")
     model = ScriptedModel(["I see."])
     async with Gateway("openai:m", transport=model) as gateway:
-        await gateway.chat([*ASK, Message.tool((image,), "call_1", name="get_map")])
+        await gateway.chat([*QUESTION, Message.tool((image,), "call_1", name="get_map")])
     reference = "[Image 1 follows in the next user message.]"
     label = TextPart("Image 1 of the result of get_map (call_1):")
     assert model.requests[0].messages == (
-        *ASK,
+        *QUESTION,
         Message.tool(reference, "call_1"),
         Message.user((label, image)),
     )

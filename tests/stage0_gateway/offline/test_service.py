@@ -13,7 +13,7 @@ from stage0_gateway.parts import ToolCall
 from stage0_gateway.request import ChatRequest
 from stage0_gateway.response import Usage
 from stage0_gateway.server.routing import format_of
-from stage0_gateway.streaming.sse import SseReader
+from tests.stage0_gateway.replies import read_stream
 from tests.tables import for_each
 
 ASKED = b'{"messages": [{"role": "user", "content": "Tea \\ud83d"}]}'
@@ -41,7 +41,7 @@ def request_with(name: str) -> Any:
     return lambda inner: {name: [{"role": "user", "content": inner, "parts": inner}]}
 
 
-@pytest.mark.parametrize("path", ["/v1/models", "/models/", "/any/where/models?limit=1"])
+@for_each("path", ["/v1/models", "/models/", "/any/where/models?limit=1"])
 def test_the_model_is_listed_under_any_prefix(path: str) -> None:
     model = {"id": MODEL, "object": "model", "created": 0, "owned_by": "llm-stages"}
     assert json_of("GET", path) == (200, {"object": "list", "data": [model]})
@@ -72,8 +72,8 @@ def test_a_lone_surrogate_in_a_question_is_repeated_in_the_reply() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
+@for_each(
+    "method, path",
     [
         ("GET", "/v1/files"),
         ("GET", "/v1/chat/completions"),
@@ -98,10 +98,7 @@ def test_an_unknown_path_is_a_404_with_a_list_of_the_known_paths(method: str, pa
         (b"{", "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
     ],
 )
-@for_each(
-    "path, name",
-    [(path, name) for name, paths in PATHS.items() for path in paths],
-)
+@for_each("path, name", [(path, name) for name, paths in PATHS.items() for path in paths])
 def test_an_invalid_request_is_a_400_in_the_format_of_the_path(
     path: str, name: str, body: bytes, message: str
 ) -> None:
@@ -111,7 +108,7 @@ def test_an_invalid_request_is_a_400_in_the_format_of_the_path(
     assert json_of("POST", path, body) == (400, form.encode_error(400, text))
 
 
-@pytest.mark.parametrize(("name", "model"), [(name, f"{name}:teacher") for name in PATHS])
+@for_each("name, model", [(name, f"{name}:teacher") for name in PATHS])
 def test_a_stream_and_a_whole_reply_are_equal(name: str, model: str) -> None:
     target = resolve(model, "key")
     request = ChatRequest(target.model, (Message.user("Tea \ud83d, 两位"),))
@@ -119,13 +116,9 @@ def test_a_stream_and_a_whole_reply_are_equal(name: str, model: str) -> None:
     body = json.dumps(target.wire.encode(request, stream=True)).encode()
     streamed = answer_http("POST", target.stream_url, body)
     assert (whole.is_stream, streamed.is_stream, streamed.status) == (False, True, 200)
-    sse, reader = SseReader(), target.wire.reader()
-    for chunk in streamed.chunks:
-        for data in sse.feed(chunk):
-            if data != "[DONE]":
-                reader.feed(json.loads(data))
-    assert reader.response() == target.wire.decode(json.loads(whole.body))
-    assert "Tea \ud83d, 两位" in reader.response().content
+    reply = read_stream(target.wire, streamed.chunks)
+    assert reply == target.wire.decode(json.loads(whole.body))
+    assert "Tea \ud83d, 两位" in reply.content
 
 
 def test_usage_is_estimated_from_the_lengths_of_texts_and_calls() -> None:
@@ -156,12 +149,12 @@ def test_any_bytes_are_answered(path: str, body: bytes) -> None:
     assert answer_http("POST", path, body).status in (200, 400)
 
 
-@pytest.mark.parametrize("path", EACH)
+@for_each("path", EACH)
 def test_deeply_nested_json_is_rejected(path: str) -> None:
     assert answer_http("POST", path, b"[" * 1_000_000).status == 400
 
 
-@pytest.mark.parametrize("depth", [900, 950, 970, 980, 985, 990, 2_000])
+@for_each("depth", [900, 950, 970, 980, 985, 990, 2_000])
 def test_a_result_nested_to_any_depth_is_answered(depth: int) -> None:
     call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     body = {

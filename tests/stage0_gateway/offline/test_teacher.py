@@ -1,28 +1,18 @@
-"""The embedded model chooses tools by shared words, fills their arguments, and describes the
+"""The rule-based model chooses tools by shared words, fills their arguments, and describes the
 results."""
 
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stage0_gateway import (
-    ChatRequest,
-    ChatResponse,
-    Gateway,
-    ImagePart,
-    Message,
-    OfflineModel,
-    ToolCall,
-    ToolSpec,
-)
+from stage0_gateway import ChatRequest, ImagePart, Message, ToolCall, ToolSpec
 from stage0_gateway.offline.teacher import MAX_CALLS, answer
 from stage0_gateway.server.format import ANY_OBJECT
+from tests.stage0_gateway.offline.questions import MODELS, WEATHER, offline
+from tests.stage0_gateway.requests import METHODS, ask
 from tests.tables import for_each
-
-FORMATS = ["openai:teacher", "anthropic:teacher", "gemini:teacher", "openai-responses:teacher"]
 
 
 def parameters(*required: str, **optional: Any) -> dict[str, Any]:
@@ -30,7 +20,6 @@ def parameters(*required: str, **optional: Any) -> dict[str, Any]:
     return {"type": "object", "properties": {**properties, **optional}, "required": list(required)}
 
 
-WEATHER = ToolSpec("get_weather", "Get the current weather of a city.", parameters("city"))
 TIME = ToolSpec("get_time", "Tell the current time.", parameters(timezone={"type": "string"}))
 CAPITAL = ToolSpec("get_capital", "Find the capital of a country.", parameters("country"))
 EMAIL = ToolSpec("send_email", "Send an email to a person.", parameters("to", "body"))
@@ -71,7 +60,6 @@ def plain(text: str, *earlier: Message) -> str:
 
 
 # ---- calls and replies
-# ----------------------------------------------------------------------------------
 
 QUESTIONS = {
     "What is the weather in Shanghai?": [
@@ -91,23 +79,15 @@ QUESTIONS = {
 }
 
 
-async def ask(
-    gateway: Gateway, messages: list[Message], *, stream: bool, **options: Any
-) -> ChatResponse:
-    if stream:
-        return await gateway.stream(messages, **options).final_message()
-    return await gateway.chat(messages, **options)
-
-
 @for_each("question", QUESTIONS)
-@for_each("stream", [False, True])
-@for_each("model", FORMATS)
+@for_each("method", METHODS)
+@for_each("model", MODELS)
 async def test_a_question_is_answered_with_native_calls_in_every_format(
-    model: str, stream: bool, question: str
+    model: str, method: str, question: str
 ) -> None:
     messages, seen = [Message.user(question)], []
-    async with Gateway(model, base_url="http://model", transport=OfflineModel()) as gateway:
-        while (reply := await ask(gateway, messages, stream=stream, tools=TOOLS)).tool_calls:
+    async with offline(model) as gateway:
+        while (reply := await ask(gateway, method, messages, tools=TOOLS)).tool_calls:
             (call,) = reply.tool_calls
             assert (reply.content, reply.finish_reason) == ("", "tool_calls")
             seen.append((call.name, json.loads(call.arguments)))
@@ -117,15 +97,15 @@ async def test_a_question_is_answered_with_native_calls_in_every_format(
 
 
 @for_each("question", QUESTIONS)
-@for_each("stream", [False, True])
-@for_each("model", FORMATS)
+@for_each("method", METHODS)
+@for_each("model", MODELS)
 async def test_a_question_is_answered_with_decisions_in_every_format(
-    model: str, stream: bool, question: str
+    model: str, method: str, question: str
 ) -> None:
     messages, seen = [Message.system(PROMPT), Message.user(question)], []
-    async with Gateway(model, base_url="http://model", transport=OfflineModel()) as gateway:
+    async with offline(model) as gateway:
         while True:
-            reply = await ask(gateway, messages, stream=stream)
+            reply = await ask(gateway, method, messages)
             decision = json.loads(reply.content)
             if decision["tool"] is None:
                 break
@@ -135,8 +115,8 @@ async def test_a_question_is_answered_with_decisions_in_every_format(
     assert [*seen, decision["reply"]] == QUESTIONS[question]
 
 
-@pytest.mark.parametrize(
-    ("question", "calls"),
+@for_each(
+    "question, calls",
     [
         ("Weather in Oslo, Rome and New York", ["Oslo", "Rome", "New York"]),
         ("weather in shanghai today", ["shanghai"]),
@@ -177,7 +157,7 @@ def test_quoted_text_is_passed_as_it_is() -> None:
     assert seen[0] == 'send_email {"to": "Bob", "body": "hi, and bye"}'
 
 
-@pytest.mark.parametrize("question", ["Tell me a joke.", "What is your favourite colour?"])
+@for_each("question", ["Tell me a joke.", "What is your favourite colour?"])
 def test_the_reply_names_the_tools_if_none_fits(question: str) -> None:
     tools = "get_weather, get_time, get_capital, send_email"
     reply = (
@@ -213,7 +193,7 @@ def test_a_refused_decision_is_not_repeated_and_the_feedback_is_reported() -> No
     }
 
 
-@pytest.mark.parametrize("model", FORMATS)
+@for_each("model", MODELS)
 async def test_an_image_in_a_result_is_not_taken_for_the_question(model: str) -> None:
     call = ToolCall("call_1", "get_weather", '{"city": "Rome"}')
     messages = [
@@ -221,7 +201,7 @@ async def test_an_image_in_a_result_is_not_taken_for_the_question(model: str) ->
         Message.assistant("", [call]),
         Message.tool((ImagePart("QQ=="),), "call_1", name="get_weather"),
     ]
-    async with Gateway(model, transport=OfflineModel(), api_key="k") as gateway:
+    async with offline(model) as gateway:
         reply = await gateway.chat(messages, tools=[WEATHER])
     assert reply.tool_calls == ()
     assert reply.content.startswith("get_weather")
@@ -244,8 +224,8 @@ def test_a_call_gets_an_id_that_no_other_call_has() -> None:
     assert reply == Message.assistant("", [ToolCall("call_8", "get_weather", '{"city": "Oslo"}')])
 
 
-@pytest.mark.parametrize(
-    ("choice", "called"),
+@for_each(
+    "choice, called",
     [
         ("none", []),
         ("get_time", ["get_time"]),
@@ -272,7 +252,7 @@ def test_results_are_described_after_the_tools_were_removed() -> None:
     assert answer(ChatRequest("teacher", messages)).text == "get_weather says for Oslo: sunny."
 
 
-@pytest.mark.parametrize("written", ["{}", "```json\n{}\n```"], ids=["plain", "fenced"])
+@for_each("written", ["{}", "```json\n{}\n```"])
 def test_results_belong_to_decisions_in_their_order(written: str) -> None:
     decisions = [{"tool": "get_weather", "arguments": {"city": city}} for city in ("Oslo", "Rome")]
     messages = (
@@ -286,7 +266,6 @@ def test_results_belong_to_decisions_in_their_order(written: str) -> None:
 
 
 # ---- arguments
-# ------------------------------------------------------------------------------------------
 
 
 @for_each(
@@ -359,7 +338,7 @@ def test_a_url_is_never_filled_with_other_words() -> None:
     assert reply.text == "Which page url do you mean? I need it to call read_page."
 
 
-@pytest.mark.parametrize(
+@for_each(
     "schema",
     [
         {"properties": [], "required": 5},
@@ -459,19 +438,16 @@ def test_json_without_a_schema_is_an_object_with_the_reply() -> None:
 
 
 # ---- conversation
-# ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "question", ["Who are you?", "Are you a language model?", "Hello! What are you?"]
-)
+@for_each("question", ["Who are you?", "Are you a language model?", "Hello! What are you?"])
 def test_the_model_denies_being_a_language_model(question: str) -> None:
     assert plain(question).startswith(
         "I am the teacher: a set of rules that stands in for a language model"
     )
 
 
-@pytest.mark.parametrize("question", ["Hello!", "hi there", "Good morning"])
+@for_each("question", ["Hello!", "hi there", "Good morning"])
 def test_a_greeting_is_returned(question: str) -> None:
     reply = (
         'Hello! I am a set of rules, not a language model. Ask "What can you do?" to see my tools.'
@@ -526,7 +502,6 @@ def test_other_questions_are_repeated_with_the_number_of_messages() -> None:
 
 
 # ---- untrusted text
-# -------------------------------------------------------------------------------------
 
 
 @for_each("text", ["weather in Oslo ", '"', "A", "A ", "(", "1-", "“", "\t", "and ", "my "])

@@ -1,7 +1,6 @@
 from base64 import b64encode
 
 import httpx
-import pytest
 
 from stage0_gateway.http.redaction import redact
 from stage0_gateway.recording.credentials import credentials, names_a_credential
@@ -26,7 +25,7 @@ def test_names_of_credentials_are_recognized(name):
     assert names_a_credential(name)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "name",
     [
         "content-type",
@@ -73,23 +72,28 @@ def test_a_credential_is_found_anywhere_in_a_request(request_, secret):
     assert secret in credentials(request_)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "content",
     [
+        # empty
         b"",
+        # text
         b"no json",
+        # deep
         b"[" * 100_000,
+        # bytes
         b"\xff",
+        # an argument named key
         b'{"key": "temperature"}',
+        # a name in a schema
         b'{"access_token": "string"}',
     ],
-    ids=["empty", "text", "deep", "bytes", "an argument named key", "a name in a schema"],
 )
 def test_a_body_without_credentials_has_none(content):
     assert credentials(httpx.Request("POST", "http://h", content=content)) == set()
 
 
-@pytest.mark.parametrize("header", ["Basic", "Basic ???", "Basic /////w=="])
+@for_each("header", ["Basic", "Basic ???", "Basic /////w=="])
 def test_an_invalid_basic_header_is_a_secret(header):
     assert header in credentials(
         httpx.Request("GET", "http://h", headers={"Authorization": header})

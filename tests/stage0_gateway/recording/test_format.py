@@ -27,17 +27,22 @@ def answer(headers, *chunks, cut=None):
     return write_response(httpx.Response(200, headers=headers), [*chunks], cut, ())
 
 
-@pytest.mark.parametrize(
-    ("content", "body"),
+@for_each(
+    "content, body",
     [
+        # none
         (b"", ""),
+        # text
         (b"plain", "plain"),
+        # JSON
         (b'{"a": [1, null]}', {"a": [1, None]}),
+        # deep
         (b"[" * 100_000, "[" * 100_000),
+        # bytes
         (b"\xff", "\udcff"),
+        # half a surrogate pair
         (b'["\\ud83d"]', ["\ud83d"]),
     ],
-    ids=["none", "text", "JSON", "deep", "bytes", "half a surrogate pair"],
 )
 def test_any_body_is_written_as_one_line(content, body):
     request = write_request(httpx.Request("POST", URL, content=content), ())
@@ -99,9 +104,7 @@ def test_a_recorded_reply_survives_a_round_trip():
     assert (exchange.status, exchange.cut) == (200, "ReadError: gone")
 
 
-@pytest.mark.parametrize(
-    "error", [httpx.ReadTimeout(""), httpx.ConnectError("no: way"), httpx.ProxyError("x")]
-)
+@for_each("error", [httpx.ReadTimeout(""), httpx.ConnectError("no: way"), httpx.ProxyError("x")])
 def test_a_recorded_error_survives_a_round_trip(error):
     read = read_error(write_error(error), httpx.Request("GET", URL))
     assert (type(read), str(read)) == (type(error), str(error))

@@ -13,58 +13,17 @@ import pytest
 
 from stage0_gateway import ConfigurationError, Gateway, ScriptedModel, ScriptError
 from stage0_gateway.recording.recorder import Recorder
+from tests.stage0_gateway.replies import completion
+from tests.stage0_gateway.requests import QUESTION
+from tests.stage0_gateway.servers import Answers, Body, run_other_tasks
 
 URL = "https://api.test/v1/chat"
 REQUEST = {"method": "POST", "url": URL, "body": {"a": 1}}
 SECRET = 'sk-/"ü\\-secret'  # it is escaped in JSON and in a URL
 
 
-class Stream(httpx.AsyncByteStream):
-    """Sends chunks one by one and raises exceptions among them; counts the chunks that were read."""
-
-    def __init__(self, chunks):
-        self.chunks = chunks
-        self.taken = 0
-        self.closed = False
-
-    async def __aiter__(self):
-        for chunk in self.chunks:
-            if isinstance(chunk, Exception):
-                raise chunk
-            await asyncio.sleep(0)
-            self.taken += 1
-            yield chunk
-
-    async def aclose(self):
-        self.closed = True
-
-
-class Server(httpx.AsyncBaseTransport):
-    """Answers each request with the next answer."""
-
-    def __init__(self, *answers):
-        self.answers = list(answers)
-        self.requests = []
-        self.closed = False
-
-    async def handle_async_request(self, request):
-        self.requests.append(request)
-        answer = self.answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    async def aclose(self):
-        self.closed = True
-
-
-def streaming(*chunks, status=200, headers=None):
-    return httpx.Response(status, headers=headers, stream=Stream(chunks))
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "recording.jsonl"
+def streaming(*chunks, **options):
+    return httpx.Response(200, stream=Body(chunks), **options)
 
 
 def lines(path):
@@ -77,14 +36,14 @@ async def streamed(recorder):
         yield reply
 
 
-async def ask(recorder, **request):
+async def post(recorder, **request):
     async with httpx.AsyncClient(transport=recorder) as client:
         return await client.post(URL, **request or {"json": {"a": 1}})
 
 
 async def test_an_exchange_is_written_as_one_readable_line(path):
     answer = streaming(b"data: 1\n\n", "data: ü\n\n".encode(), headers={"x-request-id": "r1"})
-    reply = await ask(Recorder(path, Server(answer)))
+    reply = await post(Recorder(path, Answers(answer)))
     assert reply.text == "data: 1\n\ndata: ü\n\n"
     assert path.read_text("utf-8") == (
         '{"request": {"method": "POST", "url": "https://api.test/v1/chat", '
@@ -96,30 +55,30 @@ async def test_an_exchange_is_written_as_one_readable_line(path):
 
 async def test_each_chunk_is_forwarded_at_once_and_written_at_the_end(path):
     answer = streaming(b"one", b"two", b"three")
-    async with streamed(Recorder(path, Server(answer))) as reply:
+    async with streamed(Recorder(path, Answers(answer))) as reply:
         chunks = reply.aiter_raw()
-        assert (await anext(chunks), answer.stream.taken, lines(path)) == (b"one", 1, [])
+        assert (await anext(chunks), answer.stream.sent, lines(path)) == (b"one", 1, [])
         assert [chunk async for chunk in chunks] == [b"two", b"three"]
         assert lines(path)[0]["response"]["chunks"] == ["one", "two", "three"]
     assert len(lines(path)) == 1
-    assert answer.stream.closed
+    assert answer.stream.closed == 1
 
 
 async def test_a_character_that_is_split_is_stored_as_bytes(path):
     first, second = "ü".encode()[:1], "ü".encode()[1:]
-    await ask(Recorder(path, Server(streaming(b"a", first, second, b""))))
+    await post(Recorder(path, Answers(streaming(b"a", first, second, b""))))
     assert lines(path)[0]["response"]["chunks"] == ["a", "\udcc3", "\udcbc", ""]
 
 
 async def test_the_request_is_forwarded_unchanged(path):
-    server = Server(streaming(b"yes"))
+    server = Answers(streaming(b"yes"))
     headers = {"authorization": "Bearer sk-1", "x-more": "1"}
-    reply = await ask(Recorder(path, server), content=b"\x00\xff", headers=headers)
+    reply = await post(Recorder(path, server), content=b"\x00\xff", headers=headers)
     assert server.requests == [reply.request]
 
 
 def spellings(secret):
-    """Generate spellings of a secret that a file must not contain."""
+    """Yield spellings of a secret that a file must not contain."""
     yield from (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
     yield from (quote(secret), quote(secret, safe=""), b64encode(secret.encode()).decode())
     yield json.dumps(json.dumps(secret))[3:-3]
@@ -127,7 +86,7 @@ def spellings(secret):
 
 
 @pytest.mark.parametrize(
-    "carried",
+    "sent",
     [
         {"headers": {"authorization": f"Bearer {SECRET}".encode()}},
         {"headers": {"x-api-key": SECRET.encode()}},
@@ -151,13 +110,11 @@ def spellings(secret):
         "named",
     ],
 )
-async def test_a_secret_is_not_in_the_file(path, carried):
+async def test_a_secret_is_not_in_the_file(path, sent):
     basic = b64encode(f"me:{SECRET}".encode()).decode()
     body = {"echo": SECRET, "nested": json.dumps({"key": SECRET}), "url": quote(SECRET, safe="")}
-    text = (
-        json.dumps(body).encode() + SECRET.encode() + (basic.encode() if "user" in carried else b"")
-    )
-    server = Server(
+    text = json.dumps(body).encode() + SECRET.encode() + (basic.encode() if "user" in sent else b"")
+    server = Answers(
         streaming(
             *(text[at : at + 3] for at in range(0, len(text), 3)),
             headers={"x-echo": SECRET.encode()},
@@ -166,13 +123,13 @@ async def test_a_secret_is_not_in_the_file(path, carried):
         streaming(b"a ", httpx.ReadError(f"{SECRET} is wrong")),
         httpx.ConnectError(f"{SECRET} is wrong"),
     )
-    recorder = Recorder(path, server, secrets=() if carried else [SECRET + "\n"])
+    recorder = Recorder(path, server, secrets=() if sent else [SECRET + "\n"])
     async with httpx.AsyncClient(transport=recorder) as client:
         for _ in range(2):
-            await client.post(URL, json={**body, SECRET: 1}, **carried)
+            await client.post(URL, json={**body, SECRET: 1}, **sent)
         for kind in (httpx.ReadError, httpx.ConnectError):
             with pytest.raises(kind):
-                await client.post(URL, content=f"as text: {SECRET}", **carried)
+                await client.post(URL, content=f"as text: {SECRET}", **sent)
     file = path.read_text("utf-8")
     assert [spelled for spelled in spellings(SECRET) if spelled in file] == []
     assert len(lines(path)) == 4
@@ -181,7 +138,7 @@ async def test_a_secret_is_not_in_the_file(path, carried):
 
 async def test_a_password_in_the_url_is_not_in_the_file(path):
     basic = b64encode(b"me:hunter22").decode()
-    recorder = Recorder(path, Server(streaming(f"no hunter22, no {basic}".encode())))
+    recorder = Recorder(path, Answers(streaming(f"no hunter22, no {basic}".encode())))
     async with httpx.AsyncClient(transport=recorder) as client:
         await client.get("https://me:hunter22@api.test/v1?a=1&token=t-1234#part")
     assert lines(path)[0]["request"]["url"] == "https://api.test/v1?a=1&token=[hidden]"
@@ -189,7 +146,7 @@ async def test_a_password_in_the_url_is_not_in_the_file(path):
 
 
 async def test_a_single_secret_may_be_given_without_a_list(path):
-    await ask(Recorder(path, Server(streaming(b"a hunter22")), secrets="hunter22"))
+    await post(Recorder(path, Answers(streaming(b"a hunter22")), secrets="hunter22"))
     assert lines(path)[0]["response"]["chunks"] == ["a ********"]
 
 
@@ -198,7 +155,7 @@ async def test_a_single_secret_may_be_given_without_a_list(path):
 )
 async def test_a_broken_stream_is_recorded_up_to_the_failure(path, error):
     with pytest.raises(type(error)):
-        await ask(Recorder(path, Server(streaming(b"one", b"two", error))))
+        await post(Recorder(path, Answers(streaming(b"one", b"two", error))))
     recorded = lines(path)[0]["response"]
     assert (recorded["chunks"], recorded["cut"]) == (
         ["one", "two"],
@@ -208,44 +165,43 @@ async def test_a_broken_stream_is_recorded_up_to_the_failure(path, error):
 
 async def test_an_abandoned_stream_is_recorded_as_far_as_it_was_read(path):
     answer = streaming(b"one", b"two", b"three")
-    async with streamed(Recorder(path, Server(answer))) as reply:
+    async with streamed(Recorder(path, Answers(answer))) as reply:
         async for chunk in reply.aiter_raw():
             if chunk == b"two":
                 break
     recorded = lines(path)[0]["response"]
     assert (recorded["chunks"], recorded["cut"]) == (["one", "two"], "abandoned")
-    assert answer.stream.closed
+    assert answer.stream.closed == 1
 
 
 async def test_a_secret_that_a_broken_stream_truncates_is_hidden(path):
     answer = streaming(b"key: sk-1234567", httpx.ReadError("reset"))
     with pytest.raises(httpx.ReadError):
-        await ask(Recorder(path, Server(answer), secrets=["sk-1234567890abcdef"]))
+        await post(Recorder(path, Answers(answer), secrets=["sk-1234567890abcdef"]))
     assert lines(path)[0]["response"]["chunks"] == ["key: **********"]
 
 
 async def test_a_failed_connection_is_recorded(path):
     with pytest.raises(httpx.ConnectError):
-        await ask(Recorder(path, Server(httpx.ConnectError("refused"))))
+        await post(Recorder(path, Answers(httpx.ConnectError("refused"))))
     assert lines(path) == [{"request": REQUEST, "error": "ConnectError: refused"}]
 
 
 async def test_exceptions_that_are_not_transport_errors_are_not_recorded(path):
+    recorder = Recorder(path, ScriptedModel([]))
     with pytest.raises(ScriptError):
-        await Gateway("openai:m", transport=Recorder(path, ScriptedModel([]))).chat(
-            [{"role": "user", "content": "hi"}]
-        )
+        await Gateway("openai:m", transport=recorder).chat(QUESTION)
     assert lines(path) == []
 
 
 async def test_a_request_that_is_cancelled_before_the_reply_is_not_recorded(path):
-    arrived, never = asyncio.Event(), asyncio.Event()
+    arrived = asyncio.Event()
 
     async def hang(request):
         arrived.set()
-        await never.wait()
+        await asyncio.Event().wait()
 
-    task = asyncio.ensure_future(ask(Recorder(path, httpx.MockTransport(hang))))
+    task = asyncio.create_task(post(Recorder(path, httpx.MockTransport(hang))))
     await arrived.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -254,16 +210,9 @@ async def test_a_request_that_is_cancelled_before_the_reply_is_not_recorded(path
 
 
 async def test_a_cancelled_stream_is_recorded_as_far_as_it_was_read(path):
-    arrived, never = asyncio.Event(), asyncio.Event()
-
-    class Hanging(httpx.AsyncByteStream):
-        async def __aiter__(self):
-            yield b"one"
-            arrived.set()
-            await never.wait()
-
-    task = asyncio.ensure_future(ask(Recorder(path, Server(httpx.Response(200, stream=Hanging())))))
-    await arrived.wait()
+    body = Body([b"one", None])
+    task = asyncio.create_task(post(Recorder(path, Answers(body))))
+    await run_other_tasks()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -272,7 +221,7 @@ async def test_a_cancelled_stream_is_recorded_as_far_as_it_was_read(path):
 
 
 async def test_two_concurrent_streams_are_two_complete_lines(path):
-    server = Server(streaming(b"a1", b"a2", b"a3"), streaming(b"b1"))
+    server = Answers(streaming(b"a1", b"a2", b"a3"), streaming(b"b1"))
     recorder = Recorder(path, server)
     async with streamed(recorder) as first, streamed(recorder) as second:
         chunks = first.aiter_raw()
@@ -284,20 +233,20 @@ async def test_two_concurrent_streams_are_two_complete_lines(path):
 
 async def test_an_existing_file_is_not_overwritten_and_nothing_is_sent(path):
     path.write_text("mine")
-    server = Server()
+    server = Answers(200)
     with pytest.raises(
         ConfigurationError, match=r"recording\.jsonl cannot be created \(File exists\)"
     ):
-        await ask(Recorder(path, server))
+        await post(Recorder(path, server))
     assert (path.read_text(), server.requests) == ("mine", [])
 
 
 async def test_a_path_that_cannot_be_created_is_rejected_before_sending(tmp_path):
-    server = Server()
+    server = Answers(200)
     with pytest.raises(
         ConfigurationError, match=r"a.jsonl cannot be created \(No such file or directory\)"
     ):
-        await ask(Recorder(tmp_path / "none" / "a.jsonl", server))
+        await post(Recorder(tmp_path / "none" / "a.jsonl", server))
     assert server.requests == []
 
 
@@ -307,34 +256,32 @@ def test_a_new_recorder_creates_no_file_and_its_repr_hides_secrets(path):
 
 
 async def test_closing_closes_the_inner_transport(path):
-    server = Server()
+    server = Answers(200)
     await Recorder(path, server).aclose()
-    assert server.closed
+    assert server.closed == 1
     await Recorder(path).aclose()  # never used: there is nothing to close
 
 
 def test_the_network_can_be_recorded_from_two_event_loops(path, serve):
-    reply = {"choices": [{"message": {"content": "yes, sk-1234"}}]}
-    url = serve(lambda asked: (200, json.dumps(reply).encode()))
+    body = json.dumps(completion("yes, sk-1234"))
+    url = serve(lambda path: (200, body.encode()))
     gateway = Gateway("openai:m", api_key="sk-1234", base_url=f"{url}/v1", transport=Recorder(path))
 
-    async def ask_once():
+    async def content():
         async with gateway:
-            return (await gateway.chat([{"role": "user", "content": "hi"}])).content
+            return (await gateway.chat(QUESTION)).content
 
-    assert [asyncio.run(ask_once()), asyncio.run(ask_once())] == ["yes, sk-1234"] * 2
+    assert [asyncio.run(content()), asyncio.run(content())] == ["yes, sk-1234"] * 2
     recorded = lines(path)
     assert [line["request"]["url"] for line in recorded] == [f"{url}/v1/chat/completions"] * 2
-    assert "".join(recorded[0]["response"]["chunks"]) == json.dumps(reply).replace(
-        "sk-1234", "*******"
-    )
+    assert "".join(recorded[0]["response"]["chunks"]) == body.replace("sk-1234", "*******")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs the modes of Unix")
 async def test_only_the_owner_may_read_a_recording(path):
     before = os.umask(0o022)
     try:
-        await ask(Recorder(path, Server(streaming(b"yes"))))
+        await post(Recorder(path, Answers(streaming(b"yes"))))
     finally:
         os.umask(before)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

@@ -8,55 +8,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stage0_gateway import ConfigurationError, Gateway, MalformedResponse, Message, ScriptedModel
+from stage0_gateway import ConfigurationError, Gateway, MalformedResponse, ScriptedModel
 from stage0_gateway.recording.recorder import Recorder
 from stage0_gateway.recording.replayer import Replayer, ReplayMiss
+from tests.stage0_gateway.requests import QUESTION
+from tests.stage0_gateway.servers import Answers, Body
 
 URL = "https://api.test/v1/chat"
 
 
-class Stream(httpx.AsyncByteStream):
-    """Sends chunks, and raises exceptions among them."""
-
-    def __init__(self, chunks):
-        self.chunks = chunks
-
-    async def __aiter__(self):
-        for chunk in self.chunks:
-            if isinstance(chunk, Exception):
-                raise chunk
-            yield chunk
-
-
-def answering(*answers):
-    """Return a transport that sends the next list of chunks, or raises the next error, for each
-    request."""
-    left = iter(answers)
-
-    def answer(request):
-        found = next(left)
-        if isinstance(found, Exception):
-            raise found
-        return httpx.Response(200, stream=Stream(found))
-
-    return httpx.MockTransport(answer)
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "recording.jsonl"
-
-
-async def ask(transport, body, url=URL, **options):
+async def post(transport, body, url=URL, **options):
     async with httpx.AsyncClient(transport=transport) as client:
         return (await client.post(url, json=body, **options)).text
 
 
 async def record(path, *exchanges, **options):
     """Record pairs of a request body and an answer."""
-    recorder = Recorder(path, answering(*([text.encode()] for _, text in exchanges)), **options)
+    server = Answers(*([text.encode()] for _, text in exchanges))
+    recorder = Recorder(path, server, **options)
     for body, _ in exchanges:
-        await ask(recorder, body)
+        await post(recorder, body)
 
 
 async def observed(transport):
@@ -80,11 +51,9 @@ ENDS = st.sampled_from(
 
 @given(CHUNKS, ENDS, st.sampled_from([200, 404, 503]), st.sampled_from([{}, {"x-a": "b ü"}]))
 def test_a_replay_equals_the_recorded_exchange(chunks, end, status, headers):
-    stream = Stream([*chunks, end] if end else chunks)
+    body = Body([*chunks, end] if end else chunks)
     sent = [(name.encode(), value.encode()) for name, value in headers.items()]
-    server = httpx.MockTransport(
-        lambda request: httpx.Response(status, headers=sent, stream=stream)
-    )
+    server = Answers(httpx.Response(status, headers=sent, stream=body))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "recording.jsonl"
         live = asyncio.run(observed(Recorder(path, server)))
@@ -99,7 +68,7 @@ async def test_a_gateway_with_another_key_and_url_gets_the_same_reply_from_a_rec
         async with Gateway(
             "openai:m", api_key=key, base_url=base_url, transport=transport
         ) as gateway:
-            return await gateway.chat([Message.user("Weather?")])
+            return await gateway.chat(QUESTION)
 
     live = await reply(Recorder(path, ScriptedModel(["Sunny, 22 °C."])), "sk-1234")
     assert await reply(Replayer(path), "other", "http://h.test/v1") == live
@@ -108,58 +77,58 @@ async def test_a_gateway_with_another_key_and_url_gets_the_same_reply_from_a_rec
 async def test_equal_requests_are_answered_in_recorded_order_and_each_answer_is_used_once(path):
     await record(path, ({"a": 1}, "first"), ({"b": 1}, "other"), ({"a": 1}, "second"))
     replayer = Replayer(path)
-    assert [await ask(replayer, body) for body in ({"a": 1}, {"a": 1}, {"b": 1})] == [
+    assert [await post(replayer, body) for body in ({"a": 1}, {"a": 1}, {"b": 1})] == [
         "first",
         "second",
         "other",
     ]
     with pytest.raises(ReplayMiss) as caught:
-        await ask(replayer, {"a": 1})
+        await post(replayer, {"a": 1})
     assert str(caught.value) == ("POST /v1/chat does not match any of 0 remaining exchanges.")
 
 
 async def test_the_order_of_fields_in_a_body_is_ignored(path):
     await record(path, ({"a": 1, "b": {"c": 2, "d": 3}}, "yes"))
-    assert await ask(Replayer(path), {"b": {"d": 3, "c": 2}, "a": 1}) == "yes"
+    assert await post(Replayer(path), {"b": {"d": 3, "c": 2}, "a": 1}) == "yes"
 
 
 async def test_an_empty_recording_matches_no_request(path):
     path.write_text("")
     with pytest.raises(ReplayMiss, match=r"any of 0 remaining exchanges\.$"):
-        await ask(Replayer(path), {})
+        await post(Replayer(path), {})
 
 
 @pytest.mark.parametrize(
-    ("recorded", "asked"),
+    ("recorded", "sent"),
     [("?key=k-1234", ""), ("", "?api_key=k-1234"), ("?alt=sse&key=k-1234", "?key=k-9999&alt=sse")],
 )
-async def test_credentials_in_the_query_are_ignored(path, recorded, asked):
-    await ask(Recorder(path, answering([b"yes"])), {}, URL + recorded)
-    assert await ask(Replayer(path), {}, URL + asked) == "yes"
+async def test_credentials_in_the_query_are_ignored(path, recorded, sent):
+    await post(Recorder(path, Answers([b"yes"])), {}, URL + recorded)
+    assert await post(Replayer(path), {}, URL + sent) == "yes"
 
 
-@pytest.mark.parametrize("asked", ["?alt=json", "", "?alt=sse&more=1"])
-async def test_the_rest_of_the_query_is_compared(path, asked):
-    await ask(Recorder(path, answering([b"yes"])), {}, URL + "?alt=sse")
+@pytest.mark.parametrize("sent", ["?alt=json", "", "?alt=sse&more=1"])
+async def test_the_rest_of_the_query_is_compared(path, sent):
+    await post(Recorder(path, Answers([b"yes"])), {}, URL + "?alt=sse")
     with pytest.raises(ReplayMiss, match=r"\n-POST /v1/chat\?alt=sse\n\+POST /v1/chat"):
-        await ask(Replayer(path), {}, URL + asked)
+        await post(Replayer(path), {}, URL + sent)
 
 
 async def test_a_hidden_secret_matches_any_value_in_its_position(path):
     body = {"password": "hunter22", "key": "sk-1234"}
     headers = {"authorization": "Bearer sk-1234"}
-    recorder = Recorder(path, answering([b"yes"]), secrets=["hunter22"])
-    await ask(recorder, body, headers=headers)
-    assert await ask(Replayer(path, secrets=["hunter22"]), body, headers=headers) == "yes"
+    recorder = Recorder(path, Answers([b"yes"]), secrets=["hunter22"])
+    await post(recorder, body, headers=headers)
+    assert await post(Replayer(path, secrets=["hunter22"]), body, headers=headers) == "yes"
     other = {"password": "no secret", "key": "sk-5678"}
     headers = {"authorization": "Bearer sk-5678"}
-    assert await ask(Replayer(path, secrets="no secret"), other, headers=headers) == "yes"
+    assert await post(Replayer(path, secrets="no secret"), other, headers=headers) == "yes"
 
 
 async def test_a_placeholder_key_may_be_equal_to_a_word_in_the_request(path):
     await record(path, ({"text": "this is a test"}, "yes"))
     assert (
-        await ask(Replayer(path), {"text": "this is a test"}, headers={"x-api-key": "test"})
+        await post(Replayer(path), {"text": "this is a test"}, headers={"x-api-key": "test"})
         == "yes"
     )
 
@@ -173,9 +142,9 @@ async def test_a_miss_shows_the_difference_to_the_next_recorded_exchange(path):
         ({"input": "something else"}, "last"),
     )
     replayer = Replayer(path)
-    await ask(replayer, {"model": "m", "messages": messages, "temperature": 0})
+    await post(replayer, {"model": "m", "messages": messages, "temperature": 0})
     with pytest.raises(ReplayMiss) as caught:
-        await ask(replayer, {"model": "m", "messages": messages, "temperature": 1})
+        await post(replayer, {"model": "m", "messages": messages, "temperature": 1})
     assert str(caught.value).split("\n") == [
         "POST /v1/chat does not match any of 2 remaining exchanges.",
         "The next one is on line 2:",
@@ -193,26 +162,17 @@ async def test_a_long_value_shows_only_its_differing_lines(path):
     words = "So much is the same. " * 50
     await record(path, ({"content": words + "Yes!" + words}, "yes"))
     with pytest.raises(ReplayMiss) as caught:
-        await ask(Replayer(path), {"content": words + "No?!" + words})
+        await post(Replayer(path), {"content": words + "No?!" + words})
     shown = str(caught.value).split("\n")
     changed = [line for line in shown if line[:1] in "-+" and line[:3] not in ("---", "+++")]
-    assert [
-        "Yes!" in changed[0],
-        "No?!" in changed[1],
-        len(changed),
-        max(map(len, shown)) < 110,
-    ] == [
-        True,
-        True,
-        2,
-        True,
-    ]
+    assert ["Yes!" in changed[0], "No?!" in changed[1], len(changed)] == [True, True, 2]
+    assert max(map(len, shown)) < 110
 
 
 async def test_a_long_difference_is_truncated(path):
     await record(path, ({"a": [*range(100)]}, "yes"))
     with pytest.raises(ReplayMiss) as caught:
-        await ask(Replayer(path), {"a": [*range(100, 200)]})
+        await post(Replayer(path), {"a": [*range(100, 200)]})
     shown = str(caught.value).split("\n")
     assert (len(shown), shown[-1]) == (18, "… 190 more lines")
 
@@ -229,7 +189,7 @@ async def test_a_miss_shows_no_secret(path):
     await record(path, ({"a": "sk-1234"}, "yes"), secrets=["sk-1234"])
     headers = {"authorization": "Bearer sk-5678"}
     with pytest.raises(ReplayMiss) as caught:
-        await ask(Replayer(path), {"b": "sk-5678"}, URL + "?key=sk-9999", headers=headers)
+        await post(Replayer(path), {"b": "sk-5678"}, URL + "?key=sk-9999", headers=headers)
     assert "sk-" not in str(caught.value)
     assert "[hidden]" in str(caught.value)
 
@@ -239,17 +199,17 @@ async def test_a_miss_is_not_a_connection_failure_and_is_not_retried(path):
     events = []
     gateway = Gateway("openai:m", transport=Replayer(path), on_event=events.append)
     with pytest.raises(ReplayMiss, match="POST /v1/chat/completions"):
-        await gateway.chat([Message.user("hi")])
+        await gateway.chat(QUESTION)
     assert [type(event).__name__ for event in events] == ["RequestEvent"]
 
 
 async def test_a_recorded_connection_failure_is_repeated_once(path):
     async def twice(transport):
         with pytest.raises(httpx.ConnectError, match="refused") as caught:
-            await ask(transport, {})
-        return str(caught.value.request.url), await ask(transport, {})
+            await post(transport, {})
+        return str(caught.value.request.url), await post(transport, {})
 
-    assert await twice(Recorder(path, answering(httpx.ConnectError("refused"), [b"yes"]))) == (
+    assert await twice(Recorder(path, Answers(httpx.ConnectError("refused"), [b"yes"]))) == (
         URL,
         "yes",
     )
@@ -265,16 +225,16 @@ async def test_reading_beyond_the_recorded_part_of_a_stream_is_a_miss(path):
         ):
             return [await anext(chunks) for _ in range(number)]
 
-    assert await first(Recorder(path, answering([b"one", b"two"])), 1) == [b"one"]
+    assert await first(Recorder(path, Answers([b"one", b"two"])), 1) == [b"one"]
     assert await first(Replayer(path), 1) == [b"one"]
     with pytest.raises(ReplayMiss, match="line 1 of the recording ends here"):
         await first(Replayer(path), 2)
 
 
 async def test_two_replayed_streams_alternate(path):
-    recorder = Recorder(path, answering([b"a1", b"a2"], [b"b1", b"b2"]))
+    recorder = Recorder(path, Answers([b"a1", b"a2"], [b"b1", b"b2"]))
     for body in ("a", "b"):
-        await ask(recorder, body)
+        await post(recorder, body)
     seen = []
 
     async def read(client, body):
@@ -301,18 +261,12 @@ def test_a_missing_file_is_rejected_with_a_hint(tmp_path):
 
 
 async def test_a_compressed_reply_is_rejected_alike_in_a_recording_and_in_a_replay(path):
-    def compressed(request):
-        return httpx.Response(
-            200, headers={"content-encoding": "gzip"}, stream=Stream([b"\x1f\x8b"])
-        )
-
+    headers = {"content-encoding": "gzip"}
+    server = Answers(httpx.Response(200, headers=headers, stream=Body([b"\x1f\x8b"])))
     errors = []
-    for transport in (
-        lambda: Recorder(path, httpx.MockTransport(compressed)),
-        lambda: Replayer(path),
-    ):
-        async with Gateway("openai:m", api_key="sk-1", transport=transport()) as gateway:
+    for transport in (lambda: Recorder(path, server), lambda: Replayer(path)):
+        async with Gateway("openai:m", transport=transport()) as gateway:
             with pytest.raises(MalformedResponse, match="content encoding 'gzip'") as caught:
-                await gateway.chat([Message.user("hi")])
+                await gateway.chat(QUESTION)
             errors.append(str(caught.value))
     assert errors[0] == errors[1]

@@ -1,163 +1,25 @@
 import json
-from dataclasses import replace
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from stage0_gateway.errors import error_for_status
-from stage0_gateway.messages import Message, as_content
+from stage0_gateway.messages import Message
 from stage0_gateway.parts import (
     Citation,
     ImagePart,
-    JsonPart,
     ProviderPart,
     TextPart,
     ThinkingPart,
     ToolCall,
 )
 from stage0_gateway.response import ChatResponse, Usage
-from stage0_gateway.server import anthropic
-from stage0_gateway.server.anthropic import encode_error, encode_reply, encode_stream
-from stage0_gateway.wire import anthropic as wire
-from stage0_gateway.wire.error_body import error_for_body
-
-PATH = "/v1/messages"
-
-
-def own(**fields):
-    return {"anthropic": fields}
-
-
-# ---- replies that this format can represent without loss
-# ----------------------------------------------
-
-TEXT = st.text(max_size=30)
-NOT_BLANK = st.text(min_size=1, max_size=30).filter(str.strip)  # a blank text is rejected
-COUNT = st.integers(0, 10**6)
-OBJECT = st.dictionaries(
-    NOT_BLANK, st.integers() | TEXT | st.booleans() | st.lists(TEXT, max_size=2), max_size=3
+from stage0_gateway.server.anthropic import (
+    decode_request,
+    encode_error,
+    encode_reply,
+    encode_stream,
 )
-NAME = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_-]{0,10}", fullmatch=True).filter(
-    lambda name: name not in ("auto", "none", "required")
-)
-NOTE = st.fixed_dictionaries(
-    {"type": st.just("char_location"), "cited_text": NOT_BLANK, "start_char_index": COUNT},
-    optional={"document_title": NOT_BLANK, "url": NOT_BLANK},
-)
+from tests.stage0_gateway.server.strategies.anthropic import own
+from tests.tables import for_each
 
-
-def cited(note):
-    return Citation(
-        note.get("url"), note.get("document_title"), note["cited_text"], {"anthropic": note}
-    )
-
-
-CITATIONS = st.lists(NOTE.map(cited), max_size=2).map(tuple)
-RUN_BY_THE_SERVER = st.builds(
-    lambda call_id, given: {
-        "type": "server_tool_use",
-        "id": call_id,
-        "name": "web_search",
-        "input": given,
-    },
-    NOT_BLANK,
-    OBJECT,
-)
-ITEM = st.one_of(
-    st.builds(TextPart, NOT_BLANK, CITATIONS),
-    st.builds(ThinkingPart, TEXT, NOT_BLANK.map(lambda text: own(signature=text))),
-    st.builds(
-        ProviderPart,
-        st.just("anthropic"),
-        RUN_BY_THE_SERVER | st.just({"type": "redacted_thinking", "data": "x"}),
-    ),
-    st.builds(
-        ToolCall,
-        NOT_BLANK,
-        NAME,
-        OBJECT.map(lambda given: json.dumps(given, ensure_ascii=False)),
-        st.none() | st.just(own(caller={"type": "direct"})),
-    ),
-)
-
-
-def message_of(items):
-    """Return an assistant message: parts in any order, then the calls."""
-    parts = [item for item in items if not isinstance(item, ToolCall)]
-    return Message.assistant(
-        as_content(parts), [item for item in items if isinstance(item, ToolCall)]
-    )
-
-
-@st.composite
-def replies(draw):
-    """Generate replies: blocks in any order, also unsigned thinking and empty texts."""
-    block = ITEM | st.builds(ThinkingPart, TEXT) | st.builds(TextPart, TEXT)
-    items = draw(st.lists(block, max_size=5))
-    if [item for item in items if not isinstance(item, ToolCall)] == [TextPart("")]:
-        items.remove(TextPart(""))
-    raw, reason = draw(st.sampled_from([*REASONS.items()]))
-    if reason not in (
-        "stop",
-        "tool_calls",
-        "pause",
-    ):  # an empty object may then be a truncated one
-        items = [
-            replace(item, arguments="")
-            if isinstance(item, ToolCall) and item.arguments == "{}"
-            else item
-            for item in items
-        ]
-    message = message_of(items)
-    if message.tool_calls and reason in ("stop", "unknown"):
-        reason = "tool_calls"
-    refusal = draw(st.none() | NOT_BLANK)
-    usage = st.builds(Usage, *[st.none() | COUNT] * 5)
-    return ChatResponse(
-        message,
-        finish_reason="refusal" if refusal else reason,
-        raw_finish_reason=raw,
-        usage=draw(st.none() | usage),
-        model=draw(st.none() | NOT_BLANK),
-        request_id=draw(NOT_BLANK),
-        refusal=refusal,
-    )
-
-
-REASONS = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "tool_use": "tool_calls",
-    "max_tokens": "length",
-    "refusal": "refusal",
-    "pause_turn": "pause",
-    "compaction": "pause",
-    "something_new": "unknown",
-}
-
-
-# ---- the tests
-# ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("path", "is_one"),
-    [
-        (PATH, True),
-        ("/v1/messages?beta=true", True),
-        ("/v1/messages/count_tokens", False),
-        ("/v1/models", False),
-    ],
-)
-def test_the_path_ends_with_messages(path, is_one):
-    assert anthropic.is_path(path) is is_one
-
-
-@given(replies(), st.integers(1, 40))
-def test_the_client_reads_the_same_reply_from_a_body_and_from_a_stream(read_back, reply, piece):
-    assert wire.decode(json.loads(json.dumps(encode_reply(reply)))) == reply
-    assert read_back(wire, encode_stream(reply, piece=piece), piece) == reply
+# ---- replies
 
 
 def test_a_whole_reply_is_a_message():
@@ -250,18 +112,8 @@ def test_a_stream_starts_fills_and_stops_each_block():
     assert data[-2]["usage"] == {"input_tokens": 3, "output_tokens": 4}
 
 
-@pytest.mark.parametrize(
-    "arguments", ['{"a": 1', '{"a": NaN}', "[1]", '"x"', "nonsense", "[" * 100_000]
-)
-def test_arguments_that_are_not_an_object_arrive_as_text(read_back, arguments):
-    message = Message.assistant("", [ToolCall("1", "f", arguments)])
-    reply = ChatResponse(message, "tool_calls", "tool_use", request_id="r")
-    assert wire.decode(json.loads(json.dumps(encode_reply(reply)))) == reply
-    assert read_back(wire, encode_stream(reply, piece=1000), 1000) == reply
-
-
-@pytest.mark.parametrize(
-    ("reply", "reason"),
+@for_each(
+    "reply, reason",
     [
         (ChatResponse(Message.assistant("a")), "end_turn"),
         (ChatResponse(Message.assistant("", [ToolCall("1", "f")])), "tool_use"),
@@ -279,12 +131,6 @@ def test_the_finish_reason_is_translated_to_anthropics_stop_reason(reply, reason
     assert encode_reply(reply)["stop_reason"] == reason
 
 
-def test_unsupported_parts_are_omitted_and_json_parts_become_text():
-    parts = (ImagePart("QQ=="), ProviderPart("gemini", {"executableCode": {}}), JsonPart({"a": 1}))
-    reply = ChatResponse(Message.assistant(parts))
-    assert encode_reply(reply)["content"] == [{"type": "text", "text": '{"a": 1}'}]
-
-
 def test_an_error_has_anthropics_shape():
     error = {"type": "invalid_request_error", "message": "No."}
     assert encode_error(400, "No.") == {"type": "error", "error": error}
@@ -295,12 +141,51 @@ def test_an_error_has_anthropics_shape():
     assert encode_error(500, "No.") == {"type": "error", "error": error | {"type": "api_error"}}
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500, 503, 529])
-def test_the_client_raises_the_error_that_the_server_encoded(status):
-    read = error_for_body(status, encode_error(status, "No."))
-    expected = error_for_status(status, "No.")
-    assert (type(read), str(read), read.retryable) == (
-        type(expected),
-        str(expected),
-        expected.retryable,
+# ---- requests
+
+
+def test_a_message_with_several_results_becomes_one_message_per_result():
+    text = {"type": "text", "text": "sunny", "cache_control": {"type": "ephemeral"}}
+    image = {
+        "type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": "QQ=="},
+    }
+    results = [
+        {"type": "tool_result", "tool_use_id": "1", "content": [text, image]},
+        {"type": "tool_result", "tool_use_id": "2", "content": "no", "is_error": True},
+        {"type": "tool_result", "tool_use_id": "3"},
+    ]
+    content = [
+        *results,
+        {"type": "text", "text": "go on"},
+        {"type": "container_upload", "file_id": "f"},
+    ]
+    assert decode_request(
+        {"model": "m", "messages": [{"role": "user", "content": content}]}
+    ).messages == (
+        Message.tool(
+            (TextPart("sunny"), ImagePart("QQ==")),
+            "1",
+        ),
+        Message.tool("no", "2", is_error=True),
+        Message.tool((), "3"),
+        Message.user((TextPart("go on"), ProviderPart("anthropic", content[-1]))),
     )
+
+
+def test_the_tool_choice_and_the_schema_are_decoded_beside_other_settings():
+    choice = {"type": "any", "disable_parallel_tool_use": True}
+    output = {"effort": "low", "format": {"type": "json_schema", "schema": {"type": "object"}}}
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+    body |= {"tool_choice": choice, "output_config": output}
+    request = decode_request(body)
+    assert (request.tool_choice, request.response_schema) == ("required", {"type": "object"})
+
+
+def test_a_system_message_between_other_messages_is_decoded():
+    messages = [
+        {"role": "user", "content": "a"},
+        {"role": "system", "content": [{"type": "text", "text": "b"}]},
+    ]
+    read = (Message.system("s"), Message.user("a"), Message.system((TextPart("b"),)))
+    assert decode_request({"model": "m", "system": "s", "messages": messages}).messages == read

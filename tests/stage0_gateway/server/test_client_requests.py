@@ -10,11 +10,9 @@ from typing import Any
 from stage0_gateway.offline.service import answer_http
 from stage0_gateway.server.answer import Answer
 from stage0_gateway.server.routing import format_of
-from stage0_gateway.streaming.sse import SseReader
-from stage0_gateway.wire import anthropic, gemini, openai, openai_responses
+from tests.stage0_gateway.replies import WIRE_BY_NAME, read_stream
 from tests.tables import for_each
 
-WIRES = {wire.NAME: wire for wire in (anthropic, gemini, openai, openai_responses)}
 ROWS = [
     json.loads(line)
     for line in Path(__file__).with_name("client_requests.jsonl").read_text().splitlines()
@@ -29,15 +27,9 @@ def read(path: str, answer: Answer) -> dict[str, Any]:
         error = json.loads(answer.body)["error"]["message"]
         assert json.loads(answer.body) == form.encode_error(answer.status, error)
         return {"status": answer.status, "error": error}
-    reader = WIRES[form.NAME].reader()
-    if answer.is_stream:
-        sse = SseReader()
-        for chunk in answer.chunks:
-            for data in sse.feed(chunk):
-                reader.feed(json.loads(data))
-        reply = reader.response()
-    else:
-        reply = WIRES[form.NAME].decode(json.loads(answer.body))
+    wire = WIRE_BY_NAME[form.NAME]
+    is_stream = answer.is_stream
+    reply = read_stream(wire, answer.chunks) if is_stream else wire.decode(json.loads(answer.body))
     calls = [[call.name, json.loads(call.arguments)] for call in reply.tool_calls]
     return {"status": 200, "text": reply.content, "calls": calls}
 

@@ -1,8 +1,7 @@
-import pytest
-
 from stage0_gateway.messages import Message
 from stage0_gateway.parts import JsonPart, TextPart, ThinkingPart
 from stage0_gateway.server.encoding import arguments_value, event, parts_of, split, without_none
+from tests.tables import for_each
 
 
 def test_message_parts_keep_their_order_and_json_parts_become_text():
@@ -15,8 +14,8 @@ def test_a_plain_text_is_one_part_and_an_empty_text_has_no_parts():
     assert parts_of(Message.assistant("")) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
+@for_each(
+    "text, value",
     [
         ('{"a": [1]}', {"a": [1]}),
         ("", {}),

@@ -1,7 +1,6 @@
-import pytest
-
 from stage0_gateway.server.gemini import decode_request
 from stage0_gateway.server.gemini_spellings import json_schema
+from tests.tables import for_each
 
 CAMEL_CASE = {
     "contents": [
@@ -59,8 +58,8 @@ def test_both_spellings_of_the_fields_are_the_same_request() -> None:
     assert request.response_schema == {"properties": {"my_key": {}}}
 
 
-@pytest.mark.parametrize(
-    ("schema", "expected"),
+@for_each(
+    "schema, expected",
     [
         ({"type": "STRING", "nullable": True}, {"type": ["string", "null"]}),
         ({"type": "STRING", "nullable": False}, {"type": "string"}),

@@ -5,6 +5,7 @@ import pytest
 
 from stage0_gateway.server.answer import EVENT_STREAM, Answer
 from stage0_gateway.server.in_process import as_response
+from tests.tables import for_each
 
 
 async def test_a_whole_answer_has_its_content_type():
@@ -30,7 +31,7 @@ async def test_a_stream_is_sent_chunk_by_chunk_and_other_tasks_run_in_between():
     assert "content-length" not in response.headers
 
 
-@pytest.mark.parametrize("content_type", [EVENT_STREAM, "application/json"])
+@for_each("content_type", [EVENT_STREAM, "application/json"])
 async def test_a_truncated_answer_raises_an_error_after_its_last_chunk(content_type):
     response = as_response(Answer(200, (b"a", b"b"), content_type, is_cut=True))
     chunks = response.aiter_raw()

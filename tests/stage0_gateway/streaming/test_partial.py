@@ -1,6 +1,5 @@
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,7 +57,7 @@ def test_complete_elements_and_an_unfinished_string_are_returned(text, value):
     assert partial_json(text) == value
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "",

@@ -22,6 +22,7 @@ from stage0_gateway.streaming.events import (
     ToolCallEvent,
 )
 from stage0_gateway.streaming.reply_builder import ReplyBuilder
+from tests.tables import for_each
 
 
 def make(names=None):
@@ -102,8 +103,8 @@ def test_the_end_of_a_block_is_reported_once():
     assert events(draft, "tool_call") == calls
 
 
-@pytest.mark.parametrize(
-    ("sent", "ids"),
+@for_each(
+    "sent, ids",
     [(["", "x", ""], ["call_0", "x", "call_2"]), (["call_1", ""], ["call_1", "call_2"])],
 )
 def test_a_missing_id_is_derived_from_the_position_of_the_call_and_is_unused(sent, ids):
@@ -157,7 +158,7 @@ def test_the_position_of_a_call_is_stored_only_if_content_follows_it():
     assert draft.message() == Message.assistant("a", [first, ToolCall("2", "g", "")])
 
 
-@pytest.mark.parametrize("delta", [None, 5, ["a"], b"a"], ids=repr)
+@for_each("delta", [None, 5, ["a"], b"a"])
 def test_a_delta_that_is_not_text_is_rejected(delta):
     draft = make()
     text, call = draft.start_text(), draft.start_call("1", "f")

@@ -1,11 +1,8 @@
+import tracemalloc
+
 from stage0_gateway.streaming.sse import SseReader
+from tests.stage0_gateway.replies import events_of, split
 from tests.tables import for_each
-
-
-def read(*chunks):
-    """Return the data of the events in these chunks, including the last event."""
-    reader = SseReader()
-    return [data for chunk in chunks for data in reader.feed(chunk)] + reader.close()
 
 
 @for_each(
@@ -39,7 +36,7 @@ def read(*chunks):
 @for_each("size", [1, 2, 3, 1000])
 def test_events_are_parsed_however_the_bytes_are_split(body, expected, size):
     raw = body.encode()
-    assert read(*(raw[at : at + size] for at in range(0, len(raw), size))) == expected
+    assert events_of(split(raw, size)) == expected
 
 
 def test_an_event_is_returned_as_soon_as_it_is_complete():
@@ -64,15 +61,16 @@ def test_an_event_is_returned_as_soon_as_it_is_complete():
 @for_each("before", [b"data: a\n\n", b"data: a\n", b"data: a", b"data: a\r", b"data: a\r\n\r"])
 def test_a_chunk_of_whole_events_is_parsed_with_the_bytes_before_it(before, chunk):
     together = b"data: x\n\n" + before + chunk
-    assert read(b"data: x\n\n", before, chunk) == read(together)
+    assert events_of([b"data: x\n\n", before, chunk]) == events_of([together])
 
 
 def test_a_line_end_that_is_split_is_not_an_empty_line():
-    assert read(b"data: a\r", b"\ndata: b\r", b"", b"\n\r", b"\n") == ["a\nb"]
+    assert events_of([b"data: a\r", b"\ndata: b\r", b"", b"\n\r", b"\n"]) == ["a\nb"]
 
 
 def test_invalid_utf8_is_replaced_without_affecting_other_bytes():
-    assert read(b"data: \xff\xc3\n\ndata: b\n\n", b"data: \xff\n\n") == ["��", "b", "�"]
+    chunks = [b"data: \xff\xc3\n\ndata: b\n\n", b"data: \xff\n\n"]
+    assert events_of(chunks) == ["��", "b", "�"]
 
 
 def test_closing_without_an_open_event_returns_nothing():
@@ -80,7 +78,16 @@ def test_closing_without_an_open_event_returns_nothing():
     assert (reader.feed(b"data: a\n\n"), reader.close(), reader.close()) == (["a"], [], [])
 
 
-def test_a_long_line_in_single_bytes_is_parsed_in_linear_time():
-    """Joining every byte to all previous bytes would take quadratic time."""
-    text = b"x" * 500_000
-    assert read(b"data: ", *[b"x"] * len(text), b"\n\n") == [text.decode()]
+def test_a_byte_is_added_to_a_long_line_without_copying_the_line():
+    """Copying the line for every byte would take quadratic time."""
+    reader, memory = SseReader(), []
+    reader.feed(b"data: " + b"x" * 1_000_000)
+    tracemalloc.start()
+    for _ in range(100):
+        tracemalloc.reset_peak()
+        before, _ = tracemalloc.get_traced_memory()
+        reader.feed(b"y")
+        memory.append(tracemalloc.get_traced_memory()[1] - before)
+    tracemalloc.stop()
+    assert max(memory) < 10_000
+    assert reader.feed(b"\n\n") == ["x" * 1_000_000 + "y" * 100]

@@ -5,84 +5,77 @@ import httpx
 import pytest
 
 from stage0_gateway import Gateway, Message, ServerFailed, StreamInterrupted, Usage
+from tests.stage0_gateway.replies import (
+    END_MARK,
+    block,
+    candidate,
+    chunk,
+    completion,
+    event,
+    failure,
+    item_event,
+)
+from tests.stage0_gateway.requests import MODELS, QUESTION
+from tests.stage0_gateway.servers import Answers
+from tests.tables import for_each
 
-ASK = [Message.user("hi")]
-
-
-def sse(*events):
-    return [
-        f"data: {each if isinstance(each, str) else json.dumps(each)}\n\n".encode()
-        for each in events
-    ]
-
-
-def piece(finish_reason=None, **delta):
-    return {
-        "id": "r",
-        "model": "m-1",
-        "choices": [{"delta": delta, "finish_reason": finish_reason}],
-    }
+HEAD = {"id": "r", "model": "m-1"}
 
 
-def part(*parts, **rest):
-    return {
-        "responseId": "r",
-        "modelVersion": "m-1",
-        "candidates": [{"content": {"parts": parts}, **rest}],
-    }
+def events(*data):
+    """Return the bytes of each event."""
+    return [event(each) for each in data]
 
 
-def block(kind, index, **rest):
-    return {"type": f"content_block_{kind}", "index": index, **rest}
+def part(*parts, **fields):
+    return {"responseId": "r", "modelVersion": "m-1", **candidate(*parts, **fields)}
 
 
-def call(arguments, **rest):
-    return {"tool_calls": [{"index": 0, **rest, "function": {**rest, "arguments": arguments}}]}
+def call_delta(arguments, **fields):
+    call = {"index": 0, **fields, "function": {**fields, "arguments": arguments}}
+    return {**HEAD, **chunk(tool_calls=[call])}
 
 
 FUNCTION = {"id": "t1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
-OPENAI = sse(
-    piece(reasoning_content="hm"),
-    piece(content="Let me "),
-    piece(content="see."),
-    piece(**call('{"a":', id="t1", name="f")),
-    piece(**call(" 1}")),
-    piece("tool_calls"),
-    {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 9}},
-    "[DONE]",
+OPENAI_USAGE = {"prompt_tokens": 3, "completion_tokens": 9}
+OPENAI = events(
+    {**HEAD, **chunk(reasoning_content="hm")},
+    {**HEAD, **chunk(content="Let me ")},
+    {**HEAD, **chunk(content="see.")},
+    call_delta('{"a":', id="t1", name="f"),
+    call_delta(" 1}"),
+    {**HEAD, **chunk("tool_calls")},
+    {"choices": [], "usage": OPENAI_USAGE},
+    END_MARK,
 )
 OPENAI_WHOLE = {
-    "id": "r",
-    "model": "m-1",
-    "choices": [
-        {
-            "message": {
-                "reasoning_content": "hm",
-                "content": "Let me see.",
-                "tool_calls": [FUNCTION],
-            },
-            "finish_reason": "tool_calls",
-        }
-    ],
-    "usage": {"prompt_tokens": 3, "completion_tokens": 9},
+    **HEAD,
+    **completion("Let me see.", "tool_calls", reasoning_content="hm", tool_calls=[FUNCTION]),
+    "usage": OPENAI_USAGE,
 }
 TOOL_USE = {"type": "tool_use", "id": "t1", "name": "f"}
-ANTHROPIC_START = {"id": "r", "model": "m-1", "usage": {"input_tokens": 3, "output_tokens": 1}}
-ANTHROPIC = sse(
+ANTHROPIC_START = {**HEAD, "usage": {"input_tokens": 3, "output_tokens": 1}}
+ANTHROPIC = events(
     {"type": "message_start", "message": ANTHROPIC_START},
-    block("start", 0, content_block={"type": "thinking", "thinking": ""}),
-    block("delta", 0, delta={"type": "thinking_delta", "thinking": "hm"}),
-    block("delta", 0, delta={"type": "signature_delta", "signature": "s"}),
-    block("stop", 0),
+    *block(
+        0,
+        {"type": "thinking", "thinking": ""},
+        {"type": "thinking_delta", "thinking": "hm"},
+        {"type": "signature_delta", "signature": "s"},
+    ),
     {"type": "ping"},
-    block("start", 1, content_block={"type": "text", "text": ""}),
-    block("delta", 1, delta={"type": "text_delta", "text": "Let me "}),
-    block("delta", 1, delta={"type": "text_delta", "text": "see."}),
-    block("stop", 1),
-    block("start", 2, content_block={**TOOL_USE, "input": {}}),
-    block("delta", 2, delta={"type": "input_json_delta", "partial_json": '{"a":'}),
-    block("delta", 2, delta={"type": "input_json_delta", "partial_json": " 1}"}),
-    block("stop", 2),
+    *block(
+        1,
+        {"type": "text", "text": ""},
+        {"type": "text_delta", "text": "Let me "},
+        {"type": "text_delta", "text": "see."},
+    ),
+    *block(
+        2,
+        {**TOOL_USE, "input": {}},
+        {"type": "input_json_delta", "partial_json": '{"a":'},
+        {"type": "input_json_delta", "partial_json": " 1}"},
+    ),
     {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 9}},
     {"type": "message_stop"},
 )
@@ -98,7 +91,7 @@ ANTHROPIC_WHOLE = {
 }
 GEMINI_CALL = {"functionCall": {"id": "t1", "name": "f", "args": {"a": 1}}}
 GEMINI_USAGE = {"usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 9}}
-GEMINI = sse(
+GEMINI = events(
     part({"text": "hm", "thought": True}),
     part({"text": "Let me "}),
     part({"text": "see."}),
@@ -124,10 +117,6 @@ RESPONSES_ITEMS = [
 RESPONSES_USAGE = {"input_tokens": 3, "output_tokens": 9}
 
 
-def of_item(kind, index, **fields):
-    return {"type": f"response.{kind}", "output_index": index, **fields}
-
-
 RESPONSES_WHOLE = {
     "id": "r",
     "model": "m-1",
@@ -135,78 +124,68 @@ RESPONSES_WHOLE = {
     "output": RESPONSES_ITEMS,
     "usage": RESPONSES_USAGE,
 }
-RESPONSES = sse(
+RESPONSES = events(
     {"type": "response.created", "response": {"status": "in_progress"}},
-    of_item("output_item.added", 0, item={"type": "reasoning", "id": "r"}),
-    of_item("reasoning_summary_text.delta", 0, summary_index=0, delta="hm"),
-    of_item("output_item.done", 0, item=RESPONSES_ITEMS[0]),
-    of_item("output_item.added", 1, item={"type": "message"}),
-    of_item("output_text.delta", 1, content_index=0, delta="Let me "),
-    of_item("output_text.delta", 1, content_index=0, delta="see."),
-    of_item("output_item.done", 1, item=RESPONSES_ITEMS[1]),
-    of_item("output_item.added", 2, item={**RESPONSES_ITEMS[2], "arguments": ""}),
-    of_item("function_call_arguments.delta", 2, delta='{"a":'),
-    of_item("function_call_arguments.delta", 2, delta=" 1}"),
-    of_item("output_item.done", 2, item=RESPONSES_ITEMS[2]),
+    item_event("output_item.added", 0, item={"type": "reasoning", "id": "r"}),
+    item_event("reasoning_summary_text.delta", 0, summary_index=0, delta="hm"),
+    item_event("output_item.done", 0, item=RESPONSES_ITEMS[0]),
+    item_event("output_item.added", 1, item={"type": "message"}),
+    item_event("output_text.delta", 1, content_index=0, delta="Let me "),
+    item_event("output_text.delta", 1, content_index=0, delta="see."),
+    item_event("output_item.done", 1, item=RESPONSES_ITEMS[1]),
+    item_event("output_item.added", 2, item={**RESPONSES_ITEMS[2], "arguments": ""}),
+    item_event("function_call_arguments.delta", 2, delta='{"a":'),
+    item_event("function_call_arguments.delta", 2, delta=" 1}"),
+    item_event("output_item.done", 2, item=RESPONSES_ITEMS[2]),
     {"type": "response.completed", "response": RESPONSES_WHOLE},
 )
-FORMATS = pytest.mark.parametrize(
-    ("model", "chunks", "whole", "raw_reason"),
-    [
-        ("openai:m", OPENAI, OPENAI_WHOLE, "tool_calls"),
-        ("anthropic:m", ANTHROPIC, ANTHROPIC_WHOLE, "tool_use"),
-        ("gemini:m", GEMINI, GEMINI_WHOLE, "STOP"),
-        ("openai-responses:m", RESPONSES, RESPONSES_WHOLE, "completed"),
-    ],
-    ids=["openai", "anthropic", "gemini", "openai-responses"],
-)
-
-
-class Body(httpx.AsyncByteStream):
-    """Sends its chunks one by one; an exception among them is raised, and None waits forever."""
-
-    def __init__(self, chunks):
-        self.chunks = chunks
-
-    async def __aiter__(self):
-        for chunk in self.chunks:
-            await asyncio.sleep(0)
-            if isinstance(chunk, Exception):
-                raise chunk
-            if chunk is None:
-                await asyncio.Event().wait()
-            yield chunk
+STREAMS = {
+    "openai:m": OPENAI,
+    "anthropic:m": ANTHROPIC,
+    "gemini:m": GEMINI,
+    "openai-responses:m": RESPONSES,
+}
+WHOLE = {
+    "openai:m": OPENAI_WHOLE,
+    "anthropic:m": ANTHROPIC_WHOLE,
+    "gemini:m": GEMINI_WHOLE,
+    "openai-responses:m": RESPONSES_WHOLE,
+}
+RAW_REASONS = {
+    "openai:m": "tool_calls",
+    "anthropic:m": "tool_use",
+    "gemini:m": "STOP",
+    "openai-responses:m": "completed",
+}
+each_model = for_each("model", MODELS)
 
 
 def streaming(chunks, model="openai:m"):
-    def answer(request):
-        return httpx.Response(200, stream=Body(chunks))
-
-    return Gateway(model, transport=httpx.MockTransport(answer), max_retries=0).stream(ASK)
+    """Return the stream of a reply with these chunks."""
+    return Gateway(model, transport=Answers(chunks), max_retries=0).stream(QUESTION)
 
 
-@FORMATS
-async def test_events_are_delivered_in_order(model, chunks, whole, raw_reason):
-    events = [event async for event in streaming(chunks, model) if event.name != "stream_event"]
-    names = [event.name for event in events if event.name != "signature"]
-    call_pieces = 1 if model == "gemini:m" else 2
-    grows = ["content_block_delta", "text"] * 2, ["content_block_delta", "input_json"] * call_pieces
-    assert (names[0], names[-3:]) == ("connect", ["message", "final_message", "end"])
-    begun = [
-        ["content_block_start", "content_block_delta", "thinking"],
-        ["content_block_start", *grows[0]],
+@each_model
+async def test_events_are_delivered_in_order(model):
+    events = [
+        event async for event in streaming(STREAMS[model], model) if event.name != "stream_event"
     ]
-    begun.append(["content_block_start", *grows[1]])
-    stop = ["content_block_stop"]
+    names = [event.name for event in events if event.name != "signature"]
+    start, delta, stop = (f"content_block_{each}" for each in ("start", "delta", "stop"))
+    pieces = 1 if model == "gemini:m" else 2
+    thinking = [start, delta, "thinking"]
+    text = [start, *[delta, "text"] * 2]
+    call = [start, *[delta, "input_json"] * pieces]
+    assert (names[0], names[-3:]) == ("connect", ["message", "final_message", "end"])
     if model == "openai:m":  # its chunks do not mark the end of a block
-        assert names[1:-3] == [*begun[0], *begun[1], *begun[2], *stop, *stop, "tool_call", *stop]
+        assert names[1:-3] == [*thinking, *text, *call, stop, stop, "tool_call", stop]
     else:
-        assert names[1:-3] == [*begun[0], *stop, *begun[1], *stop, *begun[2], "tool_call", *stop]
+        assert names[1:-3] == [*thinking, stop, *text, stop, *call, "tool_call", stop]
 
 
-@FORMATS
-async def test_every_event_of_a_block_has_its_index_and_kind(model, chunks, whole, raw_reason):
-    stream = streaming(chunks, model)
+@each_model
+async def test_every_event_of_a_block_has_its_index_and_kind(model):
+    stream = streaming(STREAMS[model], model)
     events = [event async for event in stream]
     message = (await stream.final_message()).message
     starts = [(e.index, e.kind, e.tool) for e in events if e.name == "content_block_start"]
@@ -220,19 +199,18 @@ async def test_every_event_of_a_block_has_its_index_and_kind(model, chunks, whol
     assert "".join(e.delta for e in events if e.name == "input_json") == '{"a": 1}'
 
 
-@FORMATS
-async def test_the_final_message_of_a_stream_equals_the_reply_of_chat(
-    model, chunks, whole, raw_reason
-):
-    transport = httpx.MockTransport(lambda request: httpx.Response(200, json=whole))
-    chatted = await Gateway(model, transport=transport).chat(ASK)
-    streamed = await streaming(chunks, model).final_message()
-    assert streamed == chatted
+@each_model
+async def test_the_final_message_of_a_stream_equals_the_reply_of_chat(model):
+    streamed = await streaming(STREAMS[model], model).final_message()
+    assert streamed == await Gateway(model, transport=Answers(WHOLE[model])).chat(QUESTION)
     assert (streamed.thinking, streamed.content) == ("hm", "Let me see.")
     assert [(call.id, call.name, call.arguments) for call in streamed.tool_calls] == [
         ("t1", "f", '{"a": 1}')
     ]
-    assert (streamed.finish_reason, streamed.raw_finish_reason) == ("tool_calls", raw_reason)
+    assert (streamed.finish_reason, streamed.raw_finish_reason) == (
+        "tool_calls",
+        RAW_REASONS[model],
+    )
     assert (streamed.usage, streamed.model, streamed.request_id) == (Usage(3, 9), "m-1", "r")
 
 
@@ -268,32 +246,27 @@ async def test_a_raw_event_has_the_data_that_the_server_sent():
 
 
 async def test_the_request_is_sent_when_the_stream_is_first_read():
-    sent = []
-
-    def answer(request):
-        sent.append(request)
-        return httpx.Response(200, stream=Body(OPENAI))
-
-    async with Gateway("openai:m", transport=httpx.MockTransport(answer)) as gateway:
-        async with gateway.stream(ASK) as stream:
+    server = Answers(OPENAI)
+    async with Gateway("openai:m", transport=server) as gateway:
+        async with gateway.stream(QUESTION) as stream:
             stream.on("text", print)
             await asyncio.sleep(0)
-        assert sent == []
-        await gateway.stream(ASK).final_message()
-        assert len(sent) == 1
+        assert server.requests == []
+        await gateway.stream(QUESTION).final_message()
+        assert len(server.requests) == 1
 
 
 async def test_a_failure_is_reported_and_then_raised_to_every_consumer():
-    error = {"error": {"message": "the model fell over", "code": 500}}
-    stream = streaming(sse(piece(content="Let me "), error))
+    error = failure("the model fell over", code=500)
+    stream = streaming(events(chunk(content="Let me "), error))
     names = []
 
-    async def watch():
-        async for event in stream:
-            names.append(event.name)
+    async def read():
+        async for each in stream:
+            names.append(each.name)
 
     with pytest.raises(ServerFailed, match="the model fell over"):
-        await watch()
+        await read()
     assert names[-4:] == ["text", "stream_event", "error", "end"]
     with pytest.raises(ServerFailed, match="the model fell over"):
         await stream.final_message()
@@ -303,10 +276,10 @@ async def test_a_failure_is_reported_and_then_raised_to_every_consumer():
 
 async def test_the_error_event_has_the_error_that_is_raised():
     stream = streaming([*OPENAI[:3], httpx.ReadError("reset")])
-    events = await stream.emitted("error")
+    reported = await stream.emitted("error")
     with pytest.raises(StreamInterrupted, match=r"reset.*The reply was not complete") as caught:
         await stream.final_message()
-    assert caught.value is events.error
+    assert caught.value is reported.error
 
 
 async def test_an_unexpected_exception_is_raised_to_every_consumer():
@@ -319,8 +292,8 @@ async def test_an_unexpected_exception_is_raised_to_every_consumer():
 
 
 async def test_an_invalid_request_raises_on_every_read():
-    gateway = Gateway("openai:m", transport=httpx.MockTransport(lambda request: None))
-    stream = gateway.stream(ASK, temperature=float("nan"))
+    gateway = Gateway("openai:m", transport=Answers(200))
+    stream = gateway.stream(QUESTION, temperature=float("nan"))
     for _ in range(2):
         with pytest.raises(ValueError, match="JSON"):
             await stream.final_message()
@@ -342,8 +315,8 @@ async def test_a_stream_can_be_advanced_with_anext():
 
 
 async def test_invalid_arguments_are_rejected_when_the_stream_is_created():
-    gateway = Gateway("openai:m", transport=httpx.MockTransport(lambda request: None))
+    gateway = Gateway("openai:m", transport=Answers(200))
     with pytest.raises(ValueError, match="not 'hi'"):
         gateway.stream(["hi"])
     with pytest.raises(TypeError, match="topp"):
-        gateway.stream(ASK, topp=1)
+        gateway.stream(QUESTION, topp=1)

@@ -1,7 +1,5 @@
 """Requests in Anthropic's format; for replies see test_anthropic_reply.py."""
 
-import pytest
-
 from stage0_gateway import (
     ChatRequest,
     Citation,
@@ -17,10 +15,11 @@ from stage0_gateway import (
 )
 from stage0_gateway.wire import anthropic
 from stage0_gateway.wire.names import sent_name
+from tests.tables import for_each
 
 SPEC = ToolSpec("f", "does it", {"properties": {"a": {"type": "integer"}}})
 SIGNED = {"anthropic": {"signature": "s"}}
-TALK = (
+CONVERSATION = (
     Message.system("be brief"),
     Message.system("be kind"),
     Message.user(
@@ -40,7 +39,9 @@ def picture(data):
 
 
 def test_a_conversation_is_encoded_as_in_the_documentation():
-    request = ChatRequest("m", TALK, tools=(SPEC,), temperature=0.0, max_tokens=9, stop=("END",))
+    request = ChatRequest(
+        "m", CONVERSATION, tools=(SPEC,), temperature=0.0, max_tokens=9, stop=("END",)
+    )
     assert anthropic.encode(request, stream=True) == {
         "model": "m",
         "max_tokens": 9,
@@ -106,8 +107,8 @@ def test_a_default_max_tokens_is_sent_because_the_format_requires_it():
     assert encoded() == {"model": "m", "max_tokens": anthropic.DEFAULT_MAX_TOKENS, "messages": []}
 
 
-@pytest.mark.parametrize(
-    ("choice", "expected"),
+@for_each(
+    "choice, expected",
     [
         ("auto", {"type": "auto"}),
         ("none", {"type": "none"}),
@@ -162,16 +163,3 @@ def test_a_system_message_with_an_own_block_keeps_its_position():
             "content": [{"type": "mid_conversation"}, {"type": "text", "text": "now"}],
         }
     ]
-
-
-def test_the_key_header_is_sent_only_with_a_key():
-    assert anthropic.headers("k") == {"anthropic-version": "2023-06-01", "x-api-key": "k"}
-    assert anthropic.headers(None) == {"anthropic-version": "2023-06-01"}
-
-
-def test_a_call_and_its_result_share_the_replacement_of_an_unsupported_id():
-    call = ToolCall("functions.look:0", "look", "{}")
-    messages = (Message.assistant("", [call]), Message.tool("ok", call.id))
-    asked, answered = anthropic.encode(ChatRequest("m", messages))["messages"]
-    assert asked["content"][-1]["id"] == answered["content"][0]["tool_use_id"]
-    assert asked["content"][-1]["id"].startswith("functions_look_0_")

@@ -3,11 +3,9 @@
 import pytest
 
 from stage0_gateway import (
-    AuthenticationFailed,
     ChatRequest,
     ChatResponse,
     Citation,
-    MalformedResponse,
     Message,
     ProviderPart,
     ServerFailed,
@@ -18,7 +16,7 @@ from stage0_gateway import (
 )
 from stage0_gateway.streaming.events import CitationEvent, SignatureEvent, ToolCallEvent
 from stage0_gateway.wire import anthropic
-from stage0_gateway.wire.error_body import error_for_body
+from tests.stage0_gateway.replies import block, events_read, read_events
 
 SIGNED = {"anthropic": {"signature": "s"}}
 SEARCH = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "x"}}
@@ -67,36 +65,28 @@ READ = ChatResponse(
 )
 
 
-def deltas(index, start, *several):
-    yield {"type": "content_block_start", "index": index, "content_block": start}
-    yield from (
-        {"type": "content_block_delta", "index": index, "delta": delta} for delta in several
-    )
-    yield {"type": "content_block_stop", "index": index}
-
-
 STREAM = [
     {
         "type": "message_start",
         "message": {"id": "r", "model": "m", "usage": {**USAGE, "output_tokens": 1}},
     },
-    *deltas(
+    *block(
         0,
         {"type": "thinking", "thinking": "", "signature": ""},
         {"type": "thinking_delta", "thinking": "h"},
         {"type": "thinking_delta", "thinking": "m"},
         {"type": "signature_delta", "signature": "s"},
     ),
-    *deltas(
+    *block(
         1,
         {**TOOL_USE, "input": {}},
         {"type": "input_json_delta", "partial_json": '{"a"'},
         {"type": "input_json_delta", "partial_json": ": 1}"},
     ),
-    *deltas(
+    *block(
         2, {**SEARCH, "input": {}}, {"type": "input_json_delta", "partial_json": '{"query": "x"}'}
     ),
-    *deltas(
+    *block(
         3,
         {"type": "text", "text": "h"},
         {"type": "text_delta", "text": "i"},
@@ -107,16 +97,9 @@ STREAM = [
 ]
 
 
-def stream(*events, names=None):
-    reader = anthropic.reader(names)
-    for each in events:
-        reader.read_event(each)
-    return reader.end(), reader.builder.events
-
-
 def test_a_whole_reply_and_a_stream_are_decoded_alike():
     assert anthropic.decode(WHOLE) == READ
-    assert stream(*STREAM)[0] == READ
+    assert read_events(anthropic, *STREAM) == READ
 
 
 def test_the_end_marker_completes_a_stream_at_any_point():
@@ -136,27 +119,10 @@ def test_a_call_between_other_blocks_is_sent_back_in_its_position():
 
 def test_a_stream_produces_its_events_in_order():
     wanted = ("signature", "citation", "tool_call")
-    events = [event for event in stream(*STREAM)[1] if event.name in wanted]
+    events = [event for event in events_read(anthropic, *STREAM) if event.name in wanted]
     call = ToolCall("1", "f", '{"a": 1}', {"anthropic": {"caller": {"type": "direct"}}})
     citation = READ.message.content[2].citations[0]
     assert events == [SignatureEvent("s", 0), ToolCallEvent(call, 1), CitationEvent(citation, 3)]
-
-
-@pytest.mark.parametrize(
-    ("raw", "with_calls", "expected"),
-    [
-        ("end_turn", False, "stop"),
-        ("end_turn", True, "tool_calls"),
-        ("max_tokens", True, "length"),
-        ("model_context_window_exceeded", False, "length"),
-        ("pause_turn", False, "pause"),
-        ("weird", False, "unknown"),
-        (None, False, "unknown"),
-    ],
-)
-def test_a_finish_reason_is_translated(raw, with_calls, expected):
-    response = anthropic.decode({"content": [TOOL_USE] * with_calls, "stop_reason": raw})
-    assert (response.finish_reason, response.raw_finish_reason) == (expected, raw)
 
 
 def test_a_refusal_keeps_its_explanation():
@@ -170,25 +136,12 @@ def test_a_refusal_keeps_its_explanation():
 
 
 def test_the_original_tool_name_is_restored_in_a_call():
-    response, _ = stream(*STREAM, names={"f": "a.b"})
+    response = read_events(anthropic, *STREAM, names={"f": "a.b"})
     assert [call.name for call in response.tool_calls] == ["a.b"]
 
 
-@pytest.mark.parametrize(
-    "body", [{}, {"content": 5}, {"content": ["x"]}, {"content": [{"type": "text", "text": 5}]}]
-)
-def test_a_body_that_is_not_a_message_is_malformed(body):
-    with pytest.raises(MalformedResponse, match="not a reply in the anthropic format"):
-        anthropic.decode(body)
-
-
-def test_errors_are_classified_and_keep_the_servers_message():
+def test_an_error_with_status_200_is_classified_by_its_type():
     overloaded = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     with pytest.raises(ServerFailed, match="Overloaded") as caught:
         anthropic.decode(overloaded)
     assert (caught.value.status, caught.value.retryable) == (200, True)
-    body = {
-        "type": "error",
-        "error": {"type": "authentication_error", "message": "invalid x-api-key"},
-    }
-    assert type(error_for_body(401, body)) is AuthenticationFailed

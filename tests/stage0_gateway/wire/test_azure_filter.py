@@ -1,11 +1,12 @@
 """Azure's content filter: a blocked reply is a refusal with its token counts."""
 
-import json
-
-import httpx
 import pytest
 
-from stage0_gateway import Gateway, MalformedResponse, Message, Usage
+from stage0_gateway import Gateway, MalformedResponse, Usage
+from tests.stage0_gateway.replies import DONE, event
+from tests.stage0_gateway.requests import ask, each_method
+from tests.stage0_gateway.servers import Answers
+from tests.tables import for_each
 
 USAGE = {"prompt_tokens": 3, "completion_tokens": 4}
 BLOCKED = {
@@ -16,36 +17,28 @@ PASSED = {"hate": {"filtered": False, "severity": "safe"}}
 FAILED = {"error": {"code": "content_filter_error", "message": "The contents are not filtered"}}
 
 
-async def reply(*choices, ask="chat"):
+async def reply(*choices, method="chat"):
     """Return the reply to one choice in a whole body, or to the choices of a stream."""
-    if ask == "chat":
-        answer = httpx.Response(200, json={"choices": [*choices], "usage": USAGE})
-    else:
-        chunks = [{"choices": [{"index": 0, **choice}]} for choice in choices]
-        lines = map(json.dumps, [*chunks, {"choices": [], "usage": USAGE}])
-        answer = httpx.Response(
-            200, text="".join(f"data: {each}\n\n" for each in [*lines, "[DONE]"])
-        )
-    gateway = Gateway(
-        "openai:m", api_key="sk-1", transport=httpx.MockTransport(lambda request: answer)
-    )
-    messages = [Message.user("hi")]
-    return await (
-        gateway.chat(messages) if ask == "chat" else gateway.stream(messages).final_message()
-    )
+    whole = {"choices": [*choices], "usage": USAGE}
+    chunks = [{"choices": [{"index": 0, **choice}]} for choice in choices]
+    stream = [*map(event, [*chunks, {"choices": [], "usage": USAGE}]), DONE]
+    server = Answers(whole if method == "chat" else stream)
+    return await ask(Gateway("openai:m", transport=server), method)
 
 
-@pytest.mark.parametrize("ask", ["chat", "stream"])
-@pytest.mark.parametrize(
-    ("choice", "reason"),
+@each_method
+@for_each(
+    "choice, reason",
     [
         ({"finish_reason": "content_filter", "content_filter_results": BLOCKED}, "violence"),
         ({"finish_reason": None, "content_filter_results": BLOCKED}, "violence"),
         ({"finish_reason": "stop", "content_filter_result": BLOCKED}, "violence"),
     ],
 )
-async def test_a_blocked_choice_without_a_message_is_a_refusal_with_its_usage(choice, reason, ask):
-    response = await reply(choice, ask=ask)
+async def test_a_blocked_choice_without_a_message_is_a_refusal_with_its_usage(
+    choice, reason, method
+):
+    response = await reply(choice, method=method)
     assert (response.finish_reason, response.block_reason, response.content) == (
         "refusal",
         reason,
@@ -54,7 +47,7 @@ async def test_a_blocked_choice_without_a_message_is_a_refusal_with_its_usage(ch
     assert (response.raw_finish_reason, response.usage) == (choice["finish_reason"], Usage(3, 4))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "choice",
     [
         {"finish_reason": "content_filter"},
@@ -68,8 +61,8 @@ async def test_a_choice_without_a_message_but_with_a_filter_result_is_a_refusal(
     assert (response.finish_reason, response.block_reason) == ("refusal", "content_filter")
 
 
-@pytest.mark.parametrize("ask", ["chat", "stream"])
-async def test_a_reply_that_passed_the_filter_is_decoded_normally(ask):
+@each_method
+async def test_a_reply_that_passed_the_filter_is_decoded_normally(method):
     content = {"content": "yes"}
     choice = {
         "message": content,
@@ -77,7 +70,7 @@ async def test_a_reply_that_passed_the_filter_is_decoded_normally(ask):
         "finish_reason": "stop",
         "content_filter_results": PASSED,
     }
-    response = await reply(choice, ask=ask)
+    response = await reply(choice, method=method)
     assert (response.finish_reason, response.block_reason, response.content) == (
         "stop",
         None,
@@ -87,7 +80,7 @@ async def test_a_reply_that_passed_the_filter_is_decoded_normally(ask):
 
 async def test_a_blocked_stream_keeps_the_text_before_the_block():
     blocked = {"delta": {}, "finish_reason": "content_filter", "content_filter_results": BLOCKED}
-    response = await reply({"delta": {"content": "ye"}}, blocked, ask="stream")
+    response = await reply({"delta": {"content": "ye"}}, blocked, method="stream")
     assert (response.finish_reason, response.block_reason, response.content) == (
         "refusal",
         "violence",

@@ -113,14 +113,16 @@ def test_two_calls_stay_separate(pieces):
     assert calls(*pieces) == (A, B)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "pieces",
     [
+        # ids empty
         [piece(0, "", "f", '{"x": 1}'), piece(0, "", "g", '{"y": 2}')],
+        # neither id nor index
         [piece(None, None, "f", '{"x": 1}'), piece(None, None, "g", '{"y": 2}')],
+        # the name repeated
         [piece(0, None, "f", '{"x"'), piece(0, None, "f", ": 1}"), piece(0, None, "g", '{"y": 2}')],
     ],
-    ids=["ids empty", "neither id nor index", "the name repeated"],
 )
 def test_each_call_without_an_id_gets_its_own_id(pieces):
     assert calls(*pieces) == (
@@ -132,14 +134,22 @@ def test_each_call_without_an_id_gets_its_own_id(pieces):
 TWICE = ('{"x": {"y": 1}}', '{"x": 2}')
 
 
-@pytest.mark.parametrize("call_id", [None, "a"], ids=["no id", "the same id"])
-@pytest.mark.parametrize("index", [None, 0])
+@for_each(
+    "call_id",
+    [
+        # no id
+        None,
+        # the same id
+        "a",
+    ],
+)
+@for_each("index", [None, 0])
 def test_two_whole_calls_of_the_same_tool_stay_separate(index, call_id):
     made = calls(*(piece(index, call_id, "f", arguments) for arguments in TWICE))
     assert tuple(call.arguments for call in made) == TWICE
 
 
-@pytest.mark.parametrize("index", [None, 0])
+@for_each("index", [None, 0])
 def test_an_object_within_the_arguments_does_not_start_a_second_call(index):
     pieces = [piece(index, "a", "f", each) for each in ('{"x": ', '{"y": 1}', "}", "")]
     assert calls(*pieces) == (ToolCall("a", "f", TWICE[0]),)
@@ -150,8 +160,16 @@ def test_the_same_id_at_two_indexes_is_two_calls():
     assert [call.arguments for call in calls(*pieces)] == ['{"x": 1}', '{"x": 1}']
 
 
-@pytest.mark.parametrize("call_id", [None, "a"], ids=["no id", "the same id"])
-@pytest.mark.parametrize("index", [None, 0])
+@for_each(
+    "call_id",
+    [
+        # no id
+        None,
+        # the same id
+        "a",
+    ],
+)
+@for_each("index", [None, 0])
 def test_another_name_starts_another_call_even_without_arguments(index, call_id):
     made = calls(
         piece(index, call_id, "f"), piece(index, call_id, "g"), piece(index, arguments="{}")
@@ -159,7 +177,7 @@ def test_another_name_starts_another_call_even_without_arguments(index, call_id)
     assert [call.name for call in made] == ["f", "g"]
 
 
-@pytest.mark.parametrize("arguments", [[None], [""], ["", ""], ["{}"], ["{", "}"], [{}]], ids=repr)
+@for_each("arguments", [[None], [""], ["", ""], ["{}"], ["{", "}"], [{}]])
 def test_missing_arguments_in_any_form_become_an_empty_object(arguments):
     first, *rest = arguments
     pieces = [piece(0, "a", "f", first), *(piece(0, arguments=each) for each in rest)]
@@ -195,8 +213,8 @@ def test_provider_data_that_must_be_sent_back_is_kept_with_its_call():
     }
 
 
-@pytest.mark.parametrize(
-    ("piece", "expected"),
+@for_each(
+    "piece, expected",
     [
         ({"function": {"name": 5}}, "name must be text, not int"),
     ],

@@ -2,13 +2,13 @@
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stage0_gateway import ChatRequest, Gateway, ImagePart, Message, ScriptedModel, ToolCall
 from stage0_gateway.http.endpoint import PROVIDERS
 from stage0_gateway.wire import mistral, openai
+from tests.tables import for_each
 
 ACCEPTED = {
     "openai": re.compile(r".{1,40}", re.DOTALL),
@@ -33,7 +33,7 @@ def conversation(ids):
     return (Message.user("Go."), Message.assistant("", calls), *results)
 
 
-@pytest.mark.parametrize("provider", ACCEPTED)
+@for_each("provider", ACCEPTED)
 async def test_a_call_and_its_result_are_sent_with_the_same_accepted_id(provider):
     model, messages = ScriptedModel(["a", "b"]), conversation(IDS)
     async with Gateway(f"{provider}:m", transport=model) as gateway:
@@ -50,7 +50,7 @@ async def test_a_call_and_its_result_are_sent_with_the_same_accepted_id(provider
     assert messages == conversation(IDS)  # the own ids are kept
 
 
-@pytest.mark.parametrize(("provider", "accepted"), ACCEPTED.items())
+@for_each("provider, accepted", ACCEPTED.items())
 def test_an_accepted_id_is_sent_unchanged(provider, accepted):
     wire = PROVIDERS[provider].wire
     own = [each for each in IDS if accepted.fullmatch(each)]

@@ -1,8 +1,6 @@
 import json
 import sys
 
-import pytest
-
 from stage0_gateway import (
     AuthenticationFailed,
     ContextOverflow,
@@ -60,7 +58,7 @@ def test_errors_of_every_shape_keep_the_servers_message(status, body, kind, mess
     assert str(error).startswith(f"{message} (HTTP {status})")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "error",
     [
         {"code": "context_length_exceeded", "message": "no"},
@@ -74,14 +72,13 @@ def test_errors_of_every_shape_keep_the_servers_message(status, body, kind, mess
         {"message": "the request exceeds the available context size"},
         {"message": "Please reduce the length of the messages."},
     ],
-    ids=lambda error: error["message"][:30],
 )
 def test_a_context_overflow_is_recognized_by_codes_and_messages_of_many_servers(error):
     assert type(error_for_body(400, {"error": error})) is ContextOverflow
     assert type(error_for_body(429, {"error": error})) is RateLimited
 
 
-@pytest.mark.parametrize(
+@for_each(
     "message",
     [
         "max_tokens is too large",
@@ -94,8 +91,8 @@ def test_similar_messages_are_not_a_context_overflow(message):
     assert type(error_for_body(400, {"error": {"message": message}})) is InvalidRequest
 
 
-@pytest.mark.parametrize(
-    ("status", "error", "retryable"),
+@for_each(
+    "status, error, retryable",
     [
         (429, {"message": "slow down"}, True),
         (429, {"message": "no money", "code": "insufficient_quota"}, False),
@@ -116,8 +113,8 @@ def retry_info(delay):
     return {"error": {"message": "quota", "details": [{"@type": "x"}, 5, {"retryDelay": delay}]}}
 
 
-@pytest.mark.parametrize(
-    ("body", "seconds"),
+@for_each(
+    "body, seconds",
     [
         (retry_info("7s"), 7.0),
         (retry_info("0.5s"), 0.5),
@@ -138,8 +135,8 @@ def test_the_wait_in_the_headers_overrides_the_body():
     assert error_for_body(429, retry_info("7s"), 0.0).retry_after == 0.0
 
 
-@pytest.mark.parametrize(
-    ("error", "kind", "status_inside"),
+@for_each(
+    "error, kind, status_inside",
     [
         ({"code": 503}, ServerFailed, 503),
         ({"code": "503"}, ServerFailed, 503),

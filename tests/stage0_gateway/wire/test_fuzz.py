@@ -10,33 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stage0_gateway import ChatRequest, ChatResponse, GatewayError, Message
-from stage0_gateway.streaming.sse import SseReader
-from stage0_gateway.wire import anthropic, gemini, openai, openai_responses
 from stage0_gateway.wire.error_body import error_for_body
+from tests.stage0_gateway.replies import (
+    WIRES,
+    block,
+    candidate,
+    chunk,
+    events_of,
+    item_event,
+    read_events,
+)
 
 pytestmark = pytest.mark.long
 
-WIRES = (openai, anthropic, gemini, openai_responses)
 many = settings(max_examples=150)
 each_wire = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.NAME)
-
-
-def chunk(delta, finish_reason=None, **more):
-    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}], **more}
-
-
-def block(index, start, *deltas):
-    yield {"type": "content_block_start", "index": index, "content_block": start}
-    yield from ({"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas)
-    yield {"type": "content_block_stop", "index": index}
-
-
-def of_item(kind, index, **fields):
-    return {"type": f"response.{kind}", "output_index": index, **fields}
-
-
-def parts(*several, **more):
-    return {"candidates": [{"content": {"parts": list(several)}, **more}], "modelVersion": "m"}
 
 
 DETAIL = {"type": "reasoning.text", "index": 0, "text": "hm", "signature": "s"}
@@ -71,33 +59,17 @@ COUNTED = {
 QUOTED = {"type": "web_search_result_location", "url": "u", "title": "t", "cited_text": "q"}
 STREAMS = {
     "openai": [
+        {"id": "r", "model": "m", **chunk(role="assistant", reasoning="hm")},
+        chunk(reasoning_details=[DETAIL]),
+        chunk(content="Grüße 你好 "),
+        chunk(content=[{"type": "text", "text": "🙂"}], annotations=[CITED], refusal=None),
         chunk(
-            {"role": "assistant", "reasoning": "hm", "reasoning_details": [DETAIL]},
-            id="r",
-            model="m",
-        ),
-        chunk({"content": "Grüße 你好 "}),
-        chunk(
-            {"content": [{"type": "text", "text": "🙂"}], "annotations": [CITED], "refusal": None}
+            tool_calls=[{"index": 0, "id": "a", "function": {"name": "f", "arguments": '{"a":'}}]
         ),
         chunk(
-            {
-                "tool_calls": [
-                    {"index": 0, "id": "a", "function": {"name": "f", "arguments": '{"a":'}}
-                ]
-            }
+            tool_calls=[{"index": 0, "function": {"arguments": " 1}"}, "extra_content": {"g": 1}}]
         ),
-        chunk(
-            {
-                "tool_calls": [
-                    {"index": 0, "function": {"arguments": " 1}"}, "extra_content": {"g": 1}}
-                ]
-            }
-        ),
-        chunk(
-            {"tool_calls": [{"id": "b", "function": {"name": "g", "arguments": "{}"}}]},
-            "tool_calls",
-        ),
+        chunk("tool_calls", tool_calls=[{"id": "b", "function": {"name": "g", "arguments": "{}"}}]),
         {
             "choices": [],
             "usage": {"prompt_tokens": 3, "completion_tokens": 4, "prompt_tokens_details": {}},
@@ -137,11 +109,13 @@ STREAMS = {
         {"type": "message_stop"},
     ],
     "gemini": [
-        parts({"text": "hm", "thought": True}, responseId="r"),
-        parts({"text": "Grüße "}, groundingMetadata={"groundingChunks": [{"web": {"uri": "u"}}]}),
-        parts({"text": "🙂", "thoughtSignature": "s"}, {"executableCode": {"code": "1"}}),
-        parts({"functionCall": {"name": "f", "args": {"a": 1}}, "thoughtSignature": "t"}),
-        parts({"functionCall": {"name": "g", "id": "b"}}, finishReason="STOP"),
+        {"responseId": "r", "modelVersion": "m", **candidate({"text": "hm", "thought": True})},
+        candidate(
+            {"text": "Grüße "}, groundingMetadata={"groundingChunks": [{"web": {"uri": "u"}}]}
+        ),
+        candidate({"text": "🙂", "thoughtSignature": "s"}, {"executableCode": {"code": "1"}}),
+        candidate({"functionCall": {"name": "f", "args": {"a": 1}}, "thoughtSignature": "t"}),
+        candidate({"functionCall": {"name": "g", "id": "b"}}, finishReason="STOP"),
         {
             "usageMetadata": {
                 "promptTokenCount": 3,
@@ -152,24 +126,24 @@ STREAMS = {
     ],
     "openai-responses": [
         {"type": "response.created", "response": {"id": "r", "model": "m"}},
-        of_item("output_item.added", 0, item={**ITEMS[0], "summary": []}),
-        of_item("reasoning_summary_text.delta", 0, summary_index=0, delta="hm"),
-        of_item("output_item.done", 0, item=ITEMS[0]),
-        of_item("output_item.added", 1, item={**ITEMS[1], "content": []}),
-        of_item("output_text.delta", 1, content_index=0, delta="Grüße "),
-        of_item("output_text.delta", 1, content_index=0, delta="🙂"),
-        of_item("output_text.annotation.added", 1, content_index=0, annotation=NOTE),
-        of_item("refusal.delta", 1, content_index=1, delta="no"),
-        of_item("output_item.done", 1, item=ITEMS[1]),
-        of_item("output_item.added", 2, item=ITEMS[2]),
-        of_item("output_item.done", 2, item=ITEMS[2]),
-        of_item("output_item.added", 3, item={**ITEMS[3], "arguments": ""}),
-        of_item("function_call_arguments.delta", 3, delta='{"a": 1}'),
-        of_item("output_item.done", 3, item=ITEMS[3]),
+        item_event("output_item.added", 0, item={**ITEMS[0], "summary": []}),
+        item_event("reasoning_summary_text.delta", 0, summary_index=0, delta="hm"),
+        item_event("output_item.done", 0, item=ITEMS[0]),
+        item_event("output_item.added", 1, item={**ITEMS[1], "content": []}),
+        item_event("output_text.delta", 1, content_index=0, delta="Grüße "),
+        item_event("output_text.delta", 1, content_index=0, delta="🙂"),
+        item_event("output_text.annotation.added", 1, content_index=0, annotation=NOTE),
+        item_event("refusal.delta", 1, content_index=1, delta="no"),
+        item_event("output_item.done", 1, item=ITEMS[1]),
+        item_event("output_item.added", 2, item=ITEMS[2]),
+        item_event("output_item.done", 2, item=ITEMS[2]),
+        item_event("output_item.added", 3, item={**ITEMS[3], "arguments": ""}),
+        item_event("function_call_arguments.delta", 3, delta='{"a": 1}'),
+        item_event("output_item.done", 3, item=ITEMS[3]),
         {"type": "response.completed", "response": {"status": "completed", "usage": COUNTED}},
     ],
 }
-SAID = {
+MESSAGE = {
     "reasoning_content": "hm",
     "content": "hi",
     "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": "{}"}}],
@@ -177,7 +151,7 @@ SAID = {
 }
 BODIES = {
     "openai": {
-        "choices": [{"message": SAID, "finish_reason": "stop"}],
+        "choices": [{"message": MESSAGE, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 1},
     },
     "anthropic": {
@@ -204,11 +178,11 @@ BODIES = {
 }
 
 texts = st.text(st.characters(exclude_categories=()), max_size=8)  # with halves of surrogate pairs
-odd = st.sampled_from(
+unusual = st.sampled_from(
     [None, "", [], {}, 0, True, [None], [[]], [{}], {"": None}, {"type": "text", "text": 5}]
 )
 json_values = st.recursive(
-    odd.map(copy.deepcopy) | st.booleans() | st.integers() | st.floats() | texts,
+    unusual.map(copy.deepcopy) | st.booleans() | st.integers() | st.floats() | texts,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=8,
 )
@@ -262,12 +236,7 @@ def assert_sound(response):
 def answer_to(wire, events, *, whole=False):
     """Return the response to these events or this whole body, or the `GatewayError`."""
     try:
-        reader = wire.reader()
-        if whole:
-            return reader.decode_whole(events)
-        for event in events:
-            reader.read_event(event)
-        return reader.end()
+        return wire.decode(events) if whole else read_events(wire, *events)
     except GatewayError as error:
         return error
 
@@ -300,14 +269,9 @@ def test_any_error_body_is_a_gateway_error(status, body, wait):
     assert wait is None or error.retry_after == wait
 
 
-def cut(body, containers):
-    edges = [0, *sorted(place % (len(body) + 1) for place in containers), len(body)]
+def cut(body, places):
+    edges = [0, *sorted(place % (len(body) + 1) for place in places), len(body)]
     return [body[a:b] for a, b in pairwise(edges)]
-
-
-def events_of(chunks):
-    sse = SseReader()
-    return [data for each in chunks for data in sse.feed(each)] + sse.close()
 
 
 pieces = st.sampled_from(
@@ -330,21 +294,21 @@ near_sse = st.lists(pieces).map(b"".join)
 
 @many
 @given(st.binary(max_size=60) | near_sse, st.lists(st.integers(0, 999), max_size=9))
-def test_bytes_give_the_same_events_however_they_are_split(body, containers):
+def test_bytes_give_the_same_events_however_they_are_split(body, places):
     by_event = re.split(rb"(?<=\n\n)|(?<=\r\r)", body)  # as servers split them
-    assert events_of(cut(body, containers)) == events_of(by_event) == events_of([body])
+    assert events_of(cut(body, places)) == events_of(by_event) == events_of([body])
 
 
 @each_wire
 @given(
-    containers=st.lists(st.integers(0, 9999), max_size=40),
+    places=st.lists(st.integers(0, 9999), max_size=40),
     end=st.sampled_from(["\n", "\r", "\r\n"]),
 )
-def test_a_stream_gives_the_same_response_however_its_bytes_are_split(wire, containers, end):
+def test_a_stream_gives_the_same_response_however_its_bytes_are_split(wire, places, end):
     body = "".join(
         f"data: {json.dumps(event, ensure_ascii=False)}{end}{end}" for event in STREAMS[wire.NAME]
     ).encode()
-    events = [json.loads(data) for data in events_of(cut(body, containers))]
+    events = [json.loads(data) for data in events_of(cut(body, places))]
     assert events == STREAMS[wire.NAME]
     response = answer_to(wire, events)
     assert (type(response), response) == (ChatResponse, answer_to(wire, STREAMS[wire.NAME]))

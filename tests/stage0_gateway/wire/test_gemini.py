@@ -1,7 +1,5 @@
 """Requests in Gemini's format; for replies see test_gemini_reply.py."""
 
-import pytest
-
 from stage0_gateway import (
     ChatRequest,
     DocumentPart,
@@ -16,9 +14,10 @@ from stage0_gateway import (
 )
 from stage0_gateway.wire import gemini
 from stage0_gateway.wire.names import sent_name
+from tests.tables import for_each
 
 SPEC = ToolSpec("f", "does it", {"type": "object", "properties": {"a": {"type": "integer"}}})
-TALK = (
+CONVERSATION = (
     Message.system("be brief"),
     Message.user((TextPart("what is this?"), ImagePart("AAAA"), DocumentPart(url="u"))),
     Message.assistant(
@@ -37,7 +36,9 @@ TALK = (
 
 
 def test_a_conversation_is_encoded_as_in_the_documentation():
-    request = ChatRequest("m", TALK, tools=(SPEC,), temperature=0.0, max_tokens=9, stop=("END",))
+    request = ChatRequest(
+        "m", CONVERSATION, tools=(SPEC,), temperature=0.0, max_tokens=9, stop=("END",)
+    )
     assert gemini.encode(request, stream=True) == {
         "systemInstruction": {"parts": [{"text": "be brief"}]},
         "contents": [
@@ -102,8 +103,8 @@ def test_the_path_has_the_model_and_the_method():
     assert gemini.path("a?b", stream=True) == "/models/a%3Fb:streamGenerateContent?alt=sse"
 
 
-@pytest.mark.parametrize(
-    ("choice", "expected"),
+@for_each(
+    "choice, expected",
     [
         ("auto", {"mode": "AUTO"}),
         ("none", {"mode": "NONE"}),
@@ -146,11 +147,7 @@ def test_a_signature_on_an_empty_text_and_own_parts_are_sent_back_unchanged():
     ]
 
 
-@pytest.mark.parametrize(("name", "sent"), [("f", "f"), (None, "unknown")])
+@for_each("name, sent", [("f", "f"), (None, "unknown")])
 def test_a_result_without_its_call_in_the_history_is_sent_with_its_own_name(name, sent):
     (content,) = encoded(Message.tool("a", "1", name=name))["contents"]
     assert content["parts"] == [{"functionResponse": {"name": sent, "response": {"output": "a"}}}]
-
-
-def test_the_key_header_is_sent_only_with_a_key():
-    assert (gemini.headers("k"), gemini.headers(None)) == ({"x-goog-api-key": "k"}, {})

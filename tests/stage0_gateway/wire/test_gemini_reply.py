@@ -3,11 +3,9 @@
 import pytest
 
 from stage0_gateway import (
-    AuthenticationFailed,
     ChatRequest,
     ChatResponse,
     Citation,
-    MalformedResponse,
     Message,
     ProviderPart,
     ServerFailed,
@@ -18,7 +16,8 @@ from stage0_gateway import (
 )
 from stage0_gateway.streaming.events import ContentBlockStartEvent, SignatureEvent, ToolCallEvent
 from stage0_gateway.wire import gemini
-from stage0_gateway.wire.error_body import error_for_body
+from tests.stage0_gateway.replies import candidate, events_read, read_events
+from tests.tables import for_each
 
 CODE = {"executableCode": {"language": "PYTHON", "code": "1"}}
 SIGNED_CALL = {"functionCall": {"name": "f", "args": {"a": 1}}, "thoughtSignature": "t"}
@@ -66,8 +65,9 @@ READ = ChatResponse(
 )
 
 
-def chunk(*parts, **more):
-    return {**HEAD, "candidates": [{"content": {"parts": list(parts)}, **more}]}
+def chunk(*parts, **fields):
+    """Return a chunk with the fields that each chunk repeats."""
+    return {**HEAD, **candidate(*parts, **fields)}
 
 
 STREAM = [
@@ -80,16 +80,9 @@ STREAM = [
 ]
 
 
-def stream(*events, names=None):
-    reader = gemini.reader(names)
-    for each in events:
-        reader.read_event(each)
-    return reader.end(), reader.builder.events
-
-
 def test_a_whole_reply_and_a_stream_are_decoded_alike():
     assert gemini.decode(WHOLE) == READ
-    assert stream(*STREAM)[0] == READ
+    assert read_events(gemini, *STREAM) == READ
 
 
 def test_every_part_is_sent_back_unchanged_in_its_position():
@@ -101,7 +94,7 @@ def test_every_part_is_sent_back_unchanged_in_its_position():
 def test_a_stream_produces_its_events_in_order():
     call = ToolCall("call_0", "f", '{"a": 1}', {"gemini": {"thoughtSignature": "t"}})
     wanted = ("content_block_start", "tool_call", "signature")
-    assert [event for event in stream(*STREAM)[1] if event.name in wanted] == [
+    assert [event for event in events_read(gemini, *STREAM) if event.name in wanted] == [
         ContentBlockStartEvent(0, "thinking"),
         ContentBlockStartEvent(1, "tool_call", "f"),
         ToolCallEvent(call, 1),
@@ -114,35 +107,19 @@ def test_a_stream_produces_its_events_in_order():
     ]
 
 
-@pytest.mark.parametrize(
-    ("raw", "with_calls", "expected"),
-    [
-        ("STOP", False, "stop"),
-        ("STOP", True, "tool_calls"),
-        (None, True, "tool_calls"),
-        ("UNEXPECTED_TOOL_CALL", True, "tool_calls"),
-        ("UNEXPECTED_TOOL_CALL", False, "error"),
-        ("MALFORMED_FUNCTION_CALL", False, "error"),
-        ("MAX_TOKENS", True, "length"),
-        ("SAFETY", False, "refusal"),
-        ("weird", False, "unknown"),
-    ],
-)
-def test_calls_determine_the_finish_reason_unless_the_reply_was_truncated(
-    raw, with_calls, expected
-):
-    candidate = {"content": {"parts": [SIGNED_CALL] * with_calls}, "finishReason": raw}
-    response = gemini.decode({"candidates": [candidate]})
-    assert (response.finish_reason, response.raw_finish_reason) == (expected, raw)
+@for_each("calls, expected", [(0, "error"), (1, "tool_calls")])
+def test_an_unexpected_tool_call_is_an_error_unless_the_reply_has_calls(calls, expected):
+    raw = "UNEXPECTED_TOOL_CALL"
+    body = candidate(*[SIGNED_CALL] * calls, finishReason=raw)
+    for response in (gemini.decode(body), read_events(gemini, body)):
+        assert (response.finish_reason, response.raw_finish_reason) == (expected, raw)
 
 
 def test_a_blocked_prompt_is_a_refusal_with_its_reason():
-    response = gemini.decode({"promptFeedback": {"blockReason": "OTHER"}})
-    assert (response.finish_reason, response.block_reason, response.message) == (
-        "refusal",
-        "OTHER",
-        Message.assistant(""),
-    )
+    body = {"promptFeedback": {"blockReason": "OTHER"}}
+    for response in (gemini.decode(body), read_events(gemini, body)):
+        assert (response.finish_reason, response.block_reason) == ("refusal", "OTHER")
+        assert response.message == Message.assistant("")
 
 
 def test_sources_become_citations_of_the_last_text_without_duplicates():
@@ -158,7 +135,7 @@ def test_sources_become_citations_of_the_last_text_without_duplicates():
         chunk({"text": "b"}, groundingMetadata=web, citationMetadata=quoted, finishReason="STOP"),
     ]
     citations = (Citation("u", "t"), Citation(quote="q"), Citation("v"))
-    assert stream(*events)[0].message.content == (TextPart("ab", citations),)
+    assert read_events(gemini, *events).message.content == (TextPart("ab", citations),)
 
 
 def test_only_the_first_candidate_is_decoded():
@@ -169,28 +146,11 @@ def test_only_the_first_candidate_is_decoded():
 
 
 def test_the_original_tool_name_is_restored_in_a_call():
-    response, _ = stream(*STREAM, names={"f": "a.b"})
+    response = read_events(gemini, *STREAM, names={"f": "a.b"})
     assert [call.name for call in response.tool_calls] == ["a.b", "g"]
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        {},
-        {"candidates": []},
-        {"candidates": [5]},
-        chunk("x"),
-        chunk({"functionCall": {"args": {}}}),
-        chunk({"functionCall": 5}),
-    ],
-)
-def test_a_body_that_is_not_a_reply_is_malformed(body):
-    with pytest.raises(MalformedResponse, match="not a reply in the gemini format"):
-        gemini.decode(body)
-
-
-def test_errors_are_classified_and_keep_the_servers_message():
+def test_an_error_with_status_200_is_classified_by_its_code():
     overloaded = {"error": {"code": 503, "message": "Overloaded", "status": "UNAVAILABLE"}}
     with pytest.raises(ServerFailed, match="Overloaded"):
         gemini.decode(overloaded)
-    assert type(error_for_body(403, [{"error": {"message": "no"}}])) is AuthenticationFailed

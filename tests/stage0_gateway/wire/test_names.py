@@ -1,22 +1,22 @@
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stage0_gateway import ToolSpec
 from stage0_gateway.wire.names import own_names, sent_id, sent_name, shortened
+from tests.tables import for_each
 
 ACCEPTED = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 
 
-@pytest.mark.parametrize("name", ["f", "get_weather", "_x", "A-1", "a" * 64])
+@for_each("name", ["f", "get_weather", "_x", "A-1", "a" * 64])
 def test_a_name_that_every_provider_accepts_is_sent_unchanged(name):
     assert sent_name(name) == name
 
 
-@pytest.mark.parametrize(
-    ("name", "sent"),
+@for_each(
+    "name, sent",
     [
         ("math.add", "math_add_ecef409b"),
         ("math add", "math_add_47dba5ca"),

@@ -1,4 +1,4 @@
-"""Nonstandard output of some servers: errors outside `error`, and other finish reasons."""
+"""Nonstandard output of some servers: errors outside `error`, and bodies without a reply."""
 
 import pytest
 
@@ -11,9 +11,9 @@ from stage0_gateway.errors import (
 )
 from stage0_gateway.response import Usage
 from stage0_gateway.wire import anthropic, gemini, openai, openai_responses
+from tests.stage0_gateway.replies import candidate, chunk, completion, read_events
 from tests.tables import for_each
 
-CALL = {"id": "a", "function": {"name": "f", "arguments": "{}"}}
 IN_A_STREAM = {
     "vLLM's": {"object": "error", "message": "boom", "code": 400},
     "Groq's": {"choices": [], "x_groq": {"error": "boom"}},
@@ -23,12 +23,10 @@ IN_A_STREAM = {
 }
 
 
-@pytest.mark.parametrize("event", IN_A_STREAM.values(), ids=IN_A_STREAM)
+@for_each("event", IN_A_STREAM.values())
 def test_an_error_of_any_shape_in_a_stream_is_raised_with_its_message(event):
-    reader = openai.reader()
-    reader.read_event({"choices": [{"delta": {"content": "half of"}}]})
     with pytest.raises(GatewayError, match="boom"):
-        reader.read_event(event)
+        read_events(openai, chunk(content="half of"), event)
 
 
 @for_each("wire", [openai, anthropic, gemini, openai_responses])
@@ -40,19 +38,41 @@ def test_an_error_with_status_200_is_raised(wire, body):
         wire.reader().read_event(body)
 
 
-@pytest.mark.parametrize(
-    ("wire", "body"),
+@for_each(
+    "wire, body",
     [
+        (openai, {}),
         (openai, {"choices": None}),
+        (openai, {"choices": 3}),
+        (openai, {"choices": []}),
+        (openai, {"choices": [{}]}),
+        (openai, {"choices": [{"message": 5}]}),
         (openai, {"choices": [{"message": None, "finish_reason": "stop"}]}),
+        (openai, completion({"a": 1})),
+        (openai, completion("a", reasoning=["b"])),
+        (openai, completion(refusal=7)),
+        (anthropic, {}),
         (anthropic, {"content": None, "stop_reason": "end_turn"}),
+        (anthropic, {"content": 5}),
+        (anthropic, {"content": ["x"]}),
+        (anthropic, {"content": [{"type": "text", "text": 5}]}),
+        (gemini, {}),
         (gemini, {"candidates": None}),
+        (gemini, {"candidates": []}),
         (gemini, {"candidates": [{}]}),
+        (gemini, {"candidates": [5]}),
+        (gemini, candidate("x")),
+        (gemini, candidate({"functionCall": {"args": {}}})),
+        (gemini, candidate({"functionCall": 5})),
+        (openai_responses, {}),
+        (openai_responses, {"choices": []}),
         (openai_responses, {"output": None, "status": "completed"}),
+        (openai_responses, {"output": {}}),
+        (openai_responses, {"output": [5]}),
     ],
 )
-def test_a_body_without_a_reply_is_not_an_empty_reply(wire, body):
-    with pytest.raises(MalformedResponse, match="This is not a reply in the"):
+def test_a_body_that_is_not_a_reply_of_its_format_is_malformed(wire, body):
+    with pytest.raises(MalformedResponse, match=f"This is not a reply in the {wire.NAME} format"):
         wire.decode(body)
 
 
@@ -64,40 +84,21 @@ def test_an_error_with_status_200_has_the_class_of_its_code_and_keeps_the_status
         openai.reader().read_event(IN_A_STREAM["OpenRouter's"])
 
 
-@pytest.mark.parametrize(
-    ("raw", "expected"),
-    [
-        ("model_length", "length"),
-        ("max_tokens", "length"),
-        ("abort", "error"),
-        ("end_turn", "tool_calls"),
-    ],
-)
-def test_nonstandard_finish_reasons_are_translated(raw, expected):
-    body = {"choices": [{"message": {"tool_calls": [CALL]}, "finish_reason": raw}]}
-    assert openai.decode(body).finish_reason == expected
-
-
 def test_an_empty_finish_reason_does_not_complete_a_stream():
-    reader = openai.reader()
-    reader.read_event({"choices": [{"delta": {"content": "half"}, "finish_reason": ""}]})
     with pytest.raises(StreamInterrupted):
-        reader.end()
+        read_events(openai, chunk("", content="half"))
 
 
 def test_a_whole_message_beside_an_empty_delta_is_not_duplicated():
-    reader = openai.reader()
-    reader.read_event({"choices": [{"delta": {"content": "x"}, "message": {"content": "x"}}]})
-    reader.read_event(
-        {"choices": [{"delta": {}, "message": {"content": "x"}, "finish_reason": "stop"}]}
-    )
-    assert reader.end().content == "x"
+    message = {"content": "x"}
+    choices = [
+        {"delta": {"content": "x"}, "message": message},
+        {"delta": {}, "message": message, "finish_reason": "stop"},
+    ]
+    assert read_events(openai, *({"choices": [each]} for each in choices)).content == "x"
 
 
 def test_a_token_count_that_a_later_chunk_omits_is_kept():
-    reader = gemini.reader()
-    reader.read_event({"usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 4}})
-    reader.read_event(
-        {"candidates": [{"finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 3}}
-    )
-    assert reader.end().usage == Usage(3, 4)
+    first = {"usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 4}}
+    last = {**candidate(finishReason="STOP"), "usageMetadata": {"promptTokenCount": 3}}
+    assert read_events(gemini, first, last).usage == Usage(3, 4)

@@ -3,7 +3,6 @@
 import pytest
 
 from stage0_gateway import (
-    AuthenticationFailed,
     ChatResponse,
     Citation,
     GatewayError,
@@ -24,19 +23,12 @@ from stage0_gateway.streaming.events import (
     ToolCallEvent,
 )
 from stage0_gateway.wire import openai
-from stage0_gateway.wire.error_body import error_for_body
+from tests.stage0_gateway.replies import END_MARK, chunk, completion, feed, read_events
 from tests.tables import for_each
 
 
 def reply(message, **more):
     return {"choices": [{"message": message, "finish_reason": "stop"}], "model": "m", **more}
-
-
-def stream(*chunks, names=None):
-    reader = openai.reader(names)
-    for each in chunks:
-        reader.read_event(each)
-    return reader.end()
 
 
 def test_a_whole_reply_is_decoded():
@@ -85,56 +77,9 @@ def test_variants_of_a_message_are_decoded(message, expected):
     assert openai.decode(reply(message)).message == expected
 
 
-@pytest.mark.parametrize(
-    ("raw", "with_calls", "expected"),
-    [
-        ("stop", False, "stop"),
-        ("stop", True, "tool_calls"),
-        ("", True, "tool_calls"),
-        (None, False, "unknown"),
-        ("length", True, "length"),
-        ("content_filter", False, "refusal"),
-        ("weird", False, "unknown"),
-    ],
-)
-def test_calls_determine_the_finish_reason_unless_the_reply_was_truncated(
-    raw, with_calls, expected
-):
-    calls = [{"id": "1", "function": {"name": "f", "arguments": "{}"}}] if with_calls else []
-    body = {"choices": [{"message": {"content": "", "tool_calls": calls}, "finish_reason": raw}]}
-    response = openai.decode(body)
-    assert (response.finish_reason, response.raw_finish_reason) == (expected, raw or None)
-
-
 def test_a_refusal_is_distinguished_from_content():
     response = openai.decode(reply({"content": None, "refusal": "I will not."}))
     assert (response.finish_reason, response.refusal) == ("refusal", "I will not.")
-
-
-def test_an_error_in_a_body_with_status_200_is_raised():
-    with pytest.raises(GatewayError, match="overloaded"):
-        openai.decode({"error": {"message": "overloaded"}})
-
-
-@pytest.mark.parametrize(
-    "body", [{}, {"choices": []}, {"choices": [{}]}, {"choices": [{"message": 5}]}, {"choices": 3}]
-)
-def test_a_body_that_is_not_a_completion_is_malformed(body):
-    with pytest.raises(MalformedResponse, match="not a reply in the openai format"):
-        openai.decode(body)
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        {"content": {"a": 1}},
-        {"content": "a", "reasoning": ["b"]},
-        {"refusal": 7},
-    ],
-)
-def test_a_field_of_the_wrong_type_is_malformed_and_not_converted_to_text(message):
-    with pytest.raises(MalformedResponse, match="not a reply in the openai format"):
-        openai.decode(reply(message))
 
 
 def test_cached_tokens_and_the_cost_that_a_server_reports_are_stored():
@@ -163,9 +108,10 @@ def test_citations_and_provider_data_are_stored_with_the_text():
     assert openai.decode(reply(message)).message.content == (text,)
 
 
-@pytest.mark.parametrize(
-    ("pieces", "joined"),
+@for_each(
+    "pieces, joined",
     [
+        # of one kind
         (
             [
                 {"type": "reasoning.text", "text": "h"},
@@ -173,6 +119,7 @@ def test_citations_and_provider_data_are_stored_with_the_text():
             ],
             [{"type": "reasoning.text", "text": "hm", "signature": "s"}],
         ),
+        # of two
         (
             [
                 {"type": "reasoning.text", "index": 0, "text": "h"},
@@ -183,15 +130,13 @@ def test_citations_and_provider_data_are_stored_with_the_text():
                 {"type": "x", "index": 0, "data": "d"},
             ],
         ),
+        # of two indexes
         ([{"type": "x", "index": at, "data": "d"} for at in (0, 1)],) * 2,
     ],
-    ids=["of one kind", "of two", "of two indexes"],
 )
 def test_reasoning_details_are_merged_by_type_and_index(pieces, joined):
-    chunks = [{"choices": [{"delta": {"reasoning_details": [each]}}]} for each in pieces]
-    thinking = stream(
-        *chunks, {"choices": [{"delta": {}, "finish_reason": "stop"}]}
-    ).message.content[0]
+    chunks = [chunk(reasoning_details=[each]) for each in pieces]
+    (thinking,) = read_events(openai, *chunks, chunk("stop")).message.content
     assert thinking.provider_data["openai"]["reasoning_details"] == joined
 
 
@@ -222,20 +167,17 @@ def test_a_stream_is_decoded_like_the_whole_reply():
         {"index": 0, "id": "1", "function": {"name": "f"}},
         {"function": {"arguments": '{"a": 1}'}},
     ]
-    chunks = [{"choices": [{"delta": each}], "model": "m", "id": "r"} for each in deltas]
-    chunks += [{"choices": [{"delta": {"tool_calls": [each]}}]} for each in pieces]
-    end = [{"choices": [{"delta": {}, "finish_reason": "stop"}]}, {"choices": [], "usage": usage}]
-    assert stream(*chunks, *end) == openai.decode(whole)
+    chunks = [{**chunk(**each), "model": "m", "id": "r"} for each in deltas]
+    chunks += [chunk(tool_calls=[each]) for each in pieces]
+    end = [chunk("stop"), {"choices": [], "usage": usage}]
+    assert read_events(openai, *chunks, *end) == openai.decode(whole)
     assert openai.decode(whole).usage == Usage(3, 4, cached_input_tokens=1, reasoning_tokens=2)
 
 
 def test_an_empty_text_is_omitted_in_a_body_and_in_a_stream():
-    end = {"choices": [{"delta": {}, "finish_reason": "stop"}]}
-    deltas = [{"choices": [{"delta": each}]} for each in ({"content": ""}, {"reasoning": "hm"})]
-    whole = openai.decode(
-        {"choices": [{"message": {"content": "", "reasoning": "hm"}, "finish_reason": "stop"}]}
-    )
-    assert stream(*deltas, end) == whole
+    chunks = [chunk(content=""), chunk(reasoning="hm"), chunk("stop")]
+    whole = openai.decode(completion("", reasoning="hm"))
+    assert read_events(openai, *chunks) == whole
     assert [type(part) for part in whole.message.content] == [ThinkingPart]
 
 
@@ -244,17 +186,18 @@ def test_only_the_first_choice_is_decoded():
         {"index": at, "delta": {"content": text}, "finish_reason": "stop"}
         for at, text in ((1, "b"), (0, "a"))
     ]
-    assert stream({"choices": choices}).content == "a"
+    assert read_events(openai, {"choices": choices}).content == "a"
 
 
 def test_the_original_tool_name_is_restored_in_a_call():
     call = {"id": "1", "function": {"name": "a_b_1", "arguments": "{}"}}
-    chunk = {"choices": [{"delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}
-    assert stream(chunk, names={"a_b_1": "a.b"}).tool_calls == (ToolCall("1", "a.b"),)
+    end = chunk("tool_calls", tool_calls=[call])
+    reply = read_events(openai, end, names={"a_b_1": "a.b"})
+    assert reply.tool_calls == (ToolCall("1", "a.b"),)
 
 
-@pytest.mark.parametrize(
-    ("error", "kind"),
+@for_each(
+    "error, kind",
     [({"message": "boo", "code": 503}, ServerFailed), ({"message": "boo"}, MalformedResponse)],
 )
 def test_an_error_in_a_whole_reply_is_classified_by_its_code(error, kind):
@@ -263,18 +206,10 @@ def test_an_error_in_a_whole_reply_is_classified_by_its_code(error, kind):
     assert type(caught.value) is kind
 
 
-def test_an_error_body_is_classified_by_its_status():
-    error = error_for_body(401, {"error": {"message": "bad key"}}, 3.0)
-    assert (type(error), error.retry_after) == (AuthenticationFailed, 3.0)
-
-
 def test_a_stream_produces_its_events_in_order():
     call = ToolCall("1", "f", '{"a": 1}')
-    delta = {"tool_calls": [{"id": "1", "function": {"name": "f", "arguments": call.arguments}}]}
-    reader = openai.reader()
-    for each in ({"content": "hi"}, delta):
-        reader.read_event({"choices": [{"delta": each}]})
-    reader.complete = True
+    delta = {"id": "1", "function": {"name": "f", "arguments": call.arguments}}
+    reader = feed(openai.reader(), chunk(content="hi"), chunk(tool_calls=[delta]), END_MARK)
     reader.end()
     text, arguments = (block.text for block in reader.builder.blocks)
     assert reader.builder.events == [

@@ -19,6 +19,7 @@ from stage0_gateway import (
 )
 from stage0_gateway.wire import openai_responses
 from stage0_gateway.wire.names import sent_name
+from tests.tables import for_each
 
 SPEC = ToolSpec("f", "does it", {"properties": {"a": {"type": "integer"}}})
 REASONING = {
@@ -37,7 +38,7 @@ def items(*messages):
     return openai_responses.encode_messages(messages)
 
 
-TALK = (
+CONVERSATION = (
     Message.system("be brief"),
     Message.user(
         (TextPart("what is this?"), ImagePart("AAAA"), DocumentPart("BBBB", name="a.pdf"))
@@ -52,7 +53,7 @@ TALK = (
 
 
 def test_a_conversation_is_encoded_as_in_the_documentation():
-    request = ChatRequest("m", TALK, tools=(SPEC,), temperature=0.0, max_tokens=9)
+    request = ChatRequest("m", CONVERSATION, tools=(SPEC,), temperature=0.0, max_tokens=9)
     assert openai_responses.encode(request, stream=True) == {
         "model": "m",
         "input": [
@@ -104,7 +105,7 @@ def test_a_conversation_is_encoded_as_in_the_documentation():
     }
 
 
-@pytest.mark.parametrize(
+@for_each(
     "model", ["gpt-4o", "gpt-4.1-mini", "openai/gpt-4o", "gpt-3.5-turbo", "gpt-5-chat-latest"]
 )
 def test_models_without_reasoning_are_not_asked_for_it(model):
@@ -112,14 +113,14 @@ def test_models_without_reasoning_are_not_asked_for_it(model):
     assert body.keys() == {"model", "input", "store"}
 
 
-@pytest.mark.parametrize("model", ["gpt-5-mini", "o4-mini", "openai/gpt-oss-20b", "grok-4.3"])
+@for_each("model", ["gpt-5-mini", "o4-mini", "openai/gpt-oss-20b", "grok-4.3"])
 def test_models_with_reasoning_are_asked_for_encrypted_reasoning(model):
     body = openai_responses.encode(ChatRequest(model, (Message.user("hi"),)))
     assert body["include"] == ["reasoning.encrypted_content"]
 
 
-@pytest.mark.parametrize(
-    ("choice", "sent"),
+@for_each(
+    "choice, sent",
     [
         ("auto", "auto"),
         ("none", "none"),
@@ -183,7 +184,7 @@ def test_reasoning_calls_and_the_providers_own_items_keep_their_order():
     assert items(message)[4] == SEARCH
 
 
-@pytest.mark.parametrize(
+@for_each(
     "part",
     [
         ThinkingPart("hm"),

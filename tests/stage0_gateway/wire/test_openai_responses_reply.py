@@ -23,8 +23,9 @@ from stage0_gateway.errors import (
     StreamInterrupted,
 )
 from stage0_gateway.wire import openai_responses
+from tests.stage0_gateway.replies import END_MARK, feed, item_event, read_events, split
+from tests.tables import for_each
 
-DONE = "[DONE]"
 NOTE = {"type": "url_citation", "url": "u", "title": "t", "start_index": 0, "end_index": 2}
 FILE_NOTE = {"type": "file_citation", "file_id": "f", "filename": "a.pdf", "index": 1}
 REASONING = {
@@ -68,44 +69,38 @@ def whole(*items, status="completed", **fields):
     return {**head, "status": status, "output": [*items], "usage": usage, **fields}
 
 
-def of_item(kind, index, **fields):
-    return {"type": f"response.{kind}", "output_index": index, **fields}
-
-
 def pieces(index, item):
     """Return the events of an item, in pieces."""
     match item["type"]:
         case "message":
             (part,) = item["content"]
-            yield of_item("output_item.added", index, item={**item, "content": []})
-            yield of_item("content_part.added", index, content_index=0, part={**part, "text": ""})
+            yield item_event("output_item.added", index, item={**item, "content": []})
+            yield item_event(
+                "content_part.added", index, content_index=0, part={**part, "text": ""}
+            )
             for piece in ("Hel", "lo."):
-                yield of_item("output_text.delta", index, content_index=0, delta=piece)
+                yield item_event("output_text.delta", index, content_index=0, delta=piece)
             for note in part["annotations"]:
-                yield of_item(
+                yield item_event(
                     "output_text.annotation.added", index, content_index=0, annotation=note
                 )
-            yield of_item("output_text.done", index, content_index=0, text=part["text"])
+            yield item_event("output_text.done", index, content_index=0, text=part["text"])
         case "reasoning":
-            yield of_item("output_item.added", index, item={**item, "summary": []})
+            yield item_event("output_item.added", index, item={**item, "summary": []})
             for number, text in enumerate([("Fir", "st."), ("Second", ".")]):
                 for piece in text:
-                    yield of_item(
+                    yield item_event(
                         "reasoning_summary_text.delta", index, summary_index=number, delta=piece
                     )
         case "function_call":
-            yield of_item("output_item.added", index, item={**item, "arguments": ""})
-            for piece in in_threes(item["arguments"]):
-                yield of_item("function_call_arguments.delta", index, delta=piece)
-            yield of_item("function_call_arguments.done", index, arguments=item["arguments"])
+            yield item_event("output_item.added", index, item={**item, "arguments": ""})
+            for piece in split(item["arguments"], 3):
+                yield item_event("function_call_arguments.delta", index, delta=piece)
+            yield item_event("function_call_arguments.done", index, arguments=item["arguments"])
         case _:
-            yield of_item("output_item.added", index, item={**item, "status": "in_progress"})
-            yield of_item("web_search_call.searching", index, item_id=item.get("id"))
-    yield of_item("output_item.done", index, item=item)
-
-
-def in_threes(text):
-    return [text[start : start + 3] for start in range(0, len(text), 3)]
+            yield item_event("output_item.added", index, item={**item, "status": "in_progress"})
+            yield item_event("web_search_call.searching", index, item_id=item.get("id"))
+    yield item_event("output_item.done", index, item=item)
 
 
 def streamed(*items, **fields):
@@ -124,13 +119,7 @@ def with_output(events, *items):
 
 
 def read(*events):
-    reader = openai_responses.reader()
-    for event in events:
-        if event == DONE:
-            reader.complete = reader.over = True
-        elif not reader.over:
-            reader.read_event(event)
-    return reader.end()
+    return read_events(openai_responses, *events)
 
 
 def decoded(*items, **fields):
@@ -173,8 +162,8 @@ def test_all_items_are_sent_back_as_they_arrived_except_for_ids_of_texts_and_cal
     ]
 
 
-@pytest.mark.parametrize(
-    ("fields", "reason", "raw"),
+@for_each(
+    "fields, reason, raw",
     [
         ({}, "stop", "completed"),
         ({"incomplete_details": {"reason": "max_output_tokens"}}, "length", "max_output_tokens"),
@@ -195,11 +184,13 @@ def test_a_refusal_is_separate_from_the_text():
     response = openai_responses.decode(whole(refused))
     assert (response.content, response.refusal) == ("", "I will not.")
     assert (response.finish_reason, response.raw_finish_reason) == ("refusal", "completed")
-    deltas = [of_item("refusal.delta", 0, content_index=0, delta=text) for text in ("I ", "will")]
+    deltas = [
+        item_event("refusal.delta", 0, content_index=0, delta=text) for text in ("I ", "will")
+    ]
     events = [
-        of_item("output_item.added", 0, item={**TEXT, "content": []}),
+        item_event("output_item.added", 0, item={**TEXT, "content": []}),
         *deltas,
-        of_item("output_item.done", 0, item=refused),
+        item_event("output_item.done", 0, item=refused),
     ]
     assert read(*events, streamed()[-1]).refusal == "I will not."
     assert read(*events[:-1], streamed()[-1]).refusal == "I will"
@@ -215,9 +206,7 @@ def test_citations_of_files_are_decoded():
 def test_a_streamed_citation_is_delivered_and_kept_without_the_end_of_its_item():
     *events, done, last = streamed(TEXT)
     assert done["type"] == "response.output_item.done"
-    reader = openai_responses.reader()
-    for event in events:
-        reader.read_event(event)
+    reader = feed(openai_responses.reader(), *events)
     citation = Citation("u", "t", None, own(**NOTE))
     assert [event.citation for event in reader.builder.events if event.name == "citation"] == [
         citation
@@ -245,7 +234,7 @@ def test_a_charge_that_the_server_reports_is_the_cost():
     assert decoded(TEXT, usage={"input_tokens": 1, "cost": 0.25}).cost == 0.25
 
 
-@pytest.mark.parametrize("usage", [None, [], {}, {"input_tokens_details": None}])
+@for_each("usage", [None, [], {}, {"input_tokens_details": None}])
 def test_missing_counts_are_unknown(usage):
     response = decoded(TEXT, usage=usage)
     assert response.usage in (None, Usage())
@@ -253,17 +242,17 @@ def test_missing_counts_are_unknown(usage):
 
 
 def test_the_names_of_tools_are_decoded():
-    reader = openai_responses.reader({"sent": "own.name"})
-    for event in streamed(called(1, "sent")):
-        reader.read_event(event)
-    assert [call.name for call in reader.end().tool_calls] == ["own.name"]
+    reply = read_events(openai_responses, *streamed(called(1, "sent")), names={"sent": "own.name"})
+    assert [call.name for call in reply.tool_calls] == ["own.name"]
 
 
 def test_the_names_of_tools_are_decoded_from_the_last_event_too():
-    reader = openai_responses.reader({"sent": "own.name"})
-    for event in with_output(streamed(called(1, "sent")), called(1, "sent")):
-        reader.read_event(event)
-    assert [call.name for call in reader.end().tool_calls] == ["own.name"]
+    reply = read_events(
+        openai_responses,
+        *with_output(streamed(called(1, "sent")), called(1, "sent")),
+        names={"sent": "own.name"},
+    )
+    assert [call.name for call in reply.tool_calls] == ["own.name"]
 
 
 # ---- streams
@@ -274,9 +263,7 @@ def names(reader):
 
 
 def test_pieces_are_delivered_as_they_arrive():
-    reader = openai_responses.reader()
-    for event in streamed(REASONING, TEXT, called(1)):
-        reader.read_event(event)
+    reader = feed(openai_responses.reader(), *streamed(REASONING, TEXT, called(1)))
     delivered = [
         (event.index, event.delta)
         for event in reader.builder.events
@@ -303,7 +290,7 @@ def test_calls_that_are_interleaved_stay_separate():
     first, second = (list(pieces(index, called(index))) for index in (0, 1))
     second = [{**event, "delta": event["delta"].replace("1", "2")} if "delta" in event else event
               for event in second[:-2]] + [
-        of_item("output_item.done", 1, item=called(1, arguments='{"x": 2}'))
+        item_event("output_item.done", 1, item=called(1, arguments='{"x": 2}'))
     ]  # fmt: skip
     events = [event for pair in itertools.zip_longest(first, second) for event in pair if event]
     response = read(*events, streamed()[-1])
@@ -317,7 +304,15 @@ ITEMS = (REASONING, called(1), SEARCH, TEXT, called(2, "g", '{"long": "arguments
 COMPLETE = openai_responses.decode(whole(*ITEMS))
 
 
-@pytest.mark.parametrize("repeated", [True, False], ids=["output repeated", "output not repeated"])
+@for_each(
+    "repeated",
+    [
+        # output repeated
+        True,
+        # output not repeated
+        False,
+    ],
+)
 def test_any_single_lost_event_changes_nothing_that_the_stream_contains_elsewhere(repeated):
     events = streamed(*ITEMS)
     if repeated:
@@ -417,12 +412,12 @@ def test_ids_that_change_with_every_event_are_ignored():
     assert read(*events) == openai_responses.decode(whole(called(1), TEXT))
 
 
-@pytest.mark.parametrize("arguments", ["", None, {}])
+@for_each("arguments", ["", None, {}])
 def test_empty_arguments_of_a_complete_reply_mean_no_arguments(arguments):
     item = called(1, arguments=arguments)
     events = [
-        of_item("output_item.added", 0, item=item),
-        of_item("output_item.done", 0, item=item),
+        item_event("output_item.added", 0, item=item),
+        item_event("output_item.done", 0, item=item),
         streamed()[-1],
     ]
     expected = (ToolCall("call_1", "f", "{}"),)
@@ -430,7 +425,7 @@ def test_empty_arguments_of_a_complete_reply_mean_no_arguments(arguments):
     assert read(*events).tool_calls == expected
 
 
-@pytest.mark.parametrize("arguments", ["", '{"x'])
+@for_each("arguments", ["", '{"x'])
 def test_arguments_that_were_cut_off_are_kept_as_they_are(arguments):
     fields = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
     response = decoded(called(1, arguments=arguments), **fields)
@@ -458,7 +453,7 @@ def test_unknown_events_are_ignored():
     assert read(start, *unknown, *events) == COMPLETE
 
 
-@pytest.mark.parametrize("kind", ["image_generation_call", "custom_tool_call", "of_next_year"])
+@for_each("kind", ["image_generation_call", "custom_tool_call", "of_next_year"])
 def test_unknown_items_are_stored_and_sent_back_unchanged(kind):
     item = {"type": kind, "id": "x", "status": "completed", "result": ["any", {"value": None}]}
     message = decoded(item, TEXT).message
@@ -469,19 +464,21 @@ def test_unknown_items_are_stored_and_sent_back_unchanged(kind):
 def test_a_content_index_that_differs_from_the_place_in_the_item_repeats_no_text():
     two = {**TEXT, "content": [*TEXT["content"], {"type": "output_text", "text": "Bye."}]}
     deltas = [
-        of_item("output_text.delta", 0, content_index=1, delta=text) for text in ("Hel", "lo.")
+        item_event("output_text.delta", 0, content_index=1, delta=text) for text in ("Hel", "lo.")
     ]
     for item, texts in ((TEXT, ["Hello."]), (two, ["Hello.", "Bye."])):
-        message = read(*deltas, of_item("output_item.done", 0, item=item), streamed()[-1]).message
+        message = read(
+            *deltas, item_event("output_item.done", 0, item=item), streamed()[-1]
+        ).message
         assert [part.text for part in message.parts] == texts
 
 
 def test_pieces_that_arrive_after_their_complete_item_are_ignored():
     late = [
-        of_item("output_text.delta", 0, content_index=1, delta="lo."),
-        of_item("output_text.annotation.added", 0, content_index=1, annotation=FILE_NOTE),
-        of_item("refusal.delta", 0, content_index=0, delta="No."),
-        of_item("function_call_arguments.delta", 1, delta="}"),
+        item_event("output_text.delta", 0, content_index=1, delta="lo."),
+        item_event("output_text.annotation.added", 0, content_index=1, annotation=FILE_NOTE),
+        item_event("refusal.delta", 0, content_index=0, delta="No."),
+        item_event("function_call_arguments.delta", 1, delta="}"),
     ]
     *events, last = streamed(TEXT, called(1))
     assert read(*events, *late, last) == openai_responses.decode(whole(TEXT, called(1)))
@@ -489,8 +486,8 @@ def test_pieces_that_arrive_after_their_complete_item_are_ignored():
 
 def test_a_character_that_is_sent_in_two_halves_is_joined():
     text = {**TEXT, "content": [{"type": "output_text", "text": "a🙂b", "annotations": []}]}
-    halves = [of_item("output_text.delta", 0, delta=half) for half in ("a\ud83d", "\ude42b")]
-    events = [*halves, of_item("output_item.done", 0, item=text), streamed()[-1]]
+    halves = [item_event("output_text.delta", 0, delta=half) for half in ("a\ud83d", "\ude42b")]
+    events = [*halves, item_event("output_item.done", 0, item=text), streamed()[-1]]
     assert read(*events).content == read(*halves, streamed()[-1]).content == "a🙂b"
 
 
@@ -504,7 +501,7 @@ def test_a_stream_without_its_last_event_is_interrupted():
 
 
 def test_an_end_marker_replaces_the_last_event():
-    response = read(*streamed(*ITEMS)[:-1], DONE)
+    response = read(*streamed(*ITEMS)[:-1], END_MARK)
     assert (response.message, response.raw_finish_reason) == (COMPLETE.message, None)
     assert (response.finish_reason, response.usage) == ("tool_calls", None)
 
@@ -527,7 +524,7 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(("error", "kind"), ERRORS)
+@for_each("error, kind", ERRORS)
 def test_an_error_in_a_stream_is_raised_with_the_servers_message(error, kind):
     started = streamed(TEXT)[:4]
     for event in (
@@ -539,7 +536,7 @@ def test_an_error_in_a_stream_is_raised_with_the_servers_message(error, kind):
         assert type(caught.value) is kind
 
 
-@pytest.mark.parametrize(("error", "kind"), ERRORS[:2])
+@for_each("error, kind", ERRORS[:2])
 def test_a_failed_reply_is_raised_with_the_servers_message(error, kind):
     with pytest.raises(kind, match="boo"):
         openai_responses.decode(whole(status="failed", error=error))
@@ -551,7 +548,7 @@ def test_a_failed_reply_without_an_error_has_the_finish_reason_error():
     assert read(*events).finish_reason == "error"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "event",
     [
         {"type": 5},
@@ -567,9 +564,3 @@ def test_a_failed_reply_without_an_error_has_the_finish_reason_error():
 def test_an_event_in_another_format_is_an_error(event):
     with pytest.raises(MalformedResponse, match="not a reply in the openai-responses format"):
         read(event)
-
-
-@pytest.mark.parametrize("body", [{}, {"choices": []}, {"output": {}}, {"output": [5]}])
-def test_a_body_in_another_format_is_an_error(body):
-    with pytest.raises(MalformedResponse, match="not a reply in the openai-responses format"):
-        openai_responses.decode(body)

@@ -1,5 +1,3 @@
-import pytest
-
 from stage0_gateway import TextPart, ToolCall
 from stage0_gateway.wire.provider_data import (
     arguments_object,
@@ -8,19 +6,23 @@ from stage0_gateway.wire.provider_data import (
     deep_merge,
     own_data,
 )
+from tests.tables import for_each
 
 KEPT = {"openai": {"a": 1}, "gemini": {"b": 2, "at": 3}}
 
 
-@pytest.mark.parametrize(
-    ("part", "wire", "expected"),
+@for_each(
+    "part, wire, expected",
     [
+        # its own
         (TextPart("x", provider_data=KEPT), "openai", {"a": 1}),
+        # another's
         (TextPart("x", provider_data=KEPT), "anthropic", {}),
+        # none
         (TextPart("x"), "openai", {}),
+        # without the place of a call
         (ToolCall("1", "f", provider_data=KEPT), "gemini", {"b": 2}),
     ],
-    ids=["its own", "another's", "none", "without the place of a call"],
 )
 def test_a_format_sends_only_the_data_under_its_name(part, wire, expected):
     assert own_data(part, wire) == expected
@@ -31,8 +33,8 @@ def test_own_data_returns_a_copy():
     assert KEPT["openai"] == {"a": 1}
 
 
-@pytest.mark.parametrize(
-    ("data", "expected"),
+@for_each(
+    "data, expected",
     [
         (None, {"type": "text", "kept": {"x": 1}}),
         ({"new": 1}, {"type": "text", "kept": {"x": 1}, "new": 1}),
@@ -46,9 +48,7 @@ def test_deep_merge_joins_objects_and_overrides_other_values(data, expected):
     assert deep_merge({"type": "text", "kept": {"x": 1}}, data) == expected
 
 
-@pytest.mark.parametrize(
-    ("at", "position"), [(0, 0), (2, 2), (None, 2), (3, 2), (-1, 2), ("1", 2), (1.0, 2)], ids=repr
-)
+@for_each("at, position", [(0, 0), (2, 2), (None, 2), (3, 2), (-1, 2), ("1", 2), (1.0, 2)])
 def test_a_call_keeps_its_stored_position_if_it_exists(at, position):
     assert (
         call_position(ToolCall("1", "f", provider_data={"gemini": {"at": at}}), "gemini", 2)
@@ -64,24 +64,29 @@ def test_a_call_of_another_format_is_placed_at_the_end():
     ) == (2, 2)
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
+@for_each(
+    "text, value",
     [
+        # an object
         ('{"a": 1}', {"a": 1}),
+        # empty
         ("", {}),
+        # cut
         ('{"a": ', {"not_a_json_object": '{"a": '}),
+        # a list
         ("[1]", {"not_a_json_object": "[1]"}),
+        # null
         ("null", {"not_a_json_object": "null"}),
+        # too deep
         ("[" * 9999, {"not_a_json_object": "[" * 9999}),
     ],
-    ids=["an object", "empty", "cut", "a list", "null", "too deep"],
 )
 def test_arguments_that_are_not_an_object_are_wrapped_in_an_object(text, value):
     assert arguments_object(ToolCall("1", "f", text)) == value
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
+@for_each(
+    "arguments, text",
     [("x", "x"), ("", "{}"), (None, "{}"), ({}, "{}"), ({"a": "ü"}, '{"a": "ü"}'), ([1], "[1]")],
 )
 def test_arguments_of_any_type_become_text(arguments, text):

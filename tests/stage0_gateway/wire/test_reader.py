@@ -2,6 +2,7 @@ import pytest
 
 from stage0_gateway import ChatResponse, MalformedResponse, RateLimited, StreamInterrupted
 from stage0_gateway.wire.reader import ReplyReader
+from tests.tables import for_each
 
 
 class Reader(ReplyReader):
@@ -37,7 +38,7 @@ def test_an_event_is_read_as_an_event_and_a_body_as_a_body():
     assert reader.fed == [("event", {"a": 1}), ("whole", {"b": 2})]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "error",
     [
         KeyError("x"),
@@ -58,7 +59,7 @@ def test_any_failure_of_a_reader_is_a_malformed_response_with_the_cause(error):
     assert (caught.value.status, caught.value.retryable) == (200, False)
 
 
-@pytest.mark.parametrize("data", [[1], "x", None, 5], ids=repr)
+@for_each("data", [[1], "x", None, 5])
 def test_input_that_is_not_an_object_is_named_by_its_type(data):
     with pytest.raises(MalformedResponse, match=f"It is a {type(data).__name__}"):
         Reader(TypeError("x")).read_event(data)
@@ -77,7 +78,15 @@ def test_the_error_has_no_cause_that_may_hold_a_key():
     assert (caught.value.__cause__, caught.value.__suppress_context__) == (None, True)
 
 
-@pytest.mark.parametrize("error", [RateLimited("no"), ZeroDivisionError()], ids=["ours", "a bug"])
+@for_each(
+    "error",
+    [
+        # ours
+        RateLimited("no"),
+        # a bug
+        ZeroDivisionError(),
+    ],
+)
 def test_gateway_errors_and_bugs_are_raised_unchanged(error):
     with pytest.raises(type(error)) as caught:
         Reader(error).read_event({})

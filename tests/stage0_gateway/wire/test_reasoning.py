@@ -1,5 +1,4 @@
 import pytest
-from pydantic import TypeAdapter
 
 from stage0_gateway import (
     ChatRequest,
@@ -9,13 +8,10 @@ from stage0_gateway import (
     ScriptedModel,
     ToolSpec,
 )
-from stage0_gateway.server import anthropic as serve_anthropic
-from stage0_gateway.server import gemini as serve_gemini
-from stage0_gateway.server import openai as serve_openai
-from stage0_gateway.server import openai_responses as serve_responses
 from stage0_gateway.wire import anthropic, gemini, openai
 from stage0_gateway.wire import openai_responses as responses
 from stage0_gateway.wire.reasoning import BUDGETS
+from tests.stage0_gateway.server.formats import ANTHROPIC, GEMINI, OPENAI, OPENAI_RESPONSES
 from tests.tables import for_each
 
 HI = (Message.user("hi"),)
@@ -33,13 +29,13 @@ def thinking_of(model, **options):
     return body["thinking"], body.get("output_config"), body["max_tokens"]
 
 
-@pytest.mark.parametrize("wire", [openai, anthropic, gemini])
+@for_each("wire", [openai, anthropic, gemini])
 def test_without_the_setting_a_request_has_no_field_for_it(wire):
     text = str(wire.encode(request()))
     assert not any(name in text for name in ("reasoning", "thinking", "effort"))
 
 
-@pytest.mark.parametrize("level", ["low", "medium", "high"])
+@for_each("level", ["low", "medium", "high"])
 def test_a_level_is_the_effort_in_the_openai_format(level):
     assert openai.encode(request(reasoning=level))["reasoning_effort"] == level
 
@@ -59,31 +55,31 @@ def test_the_openai_format_explains_that_it_has_no_token_budgets():
     )
 
 
-@pytest.mark.parametrize("model", [*LEVEL_MODELS, "claude-opus-4-6", "glm-5"])
+@for_each("model", [*LEVEL_MODELS, "claude-opus-4-6", "glm-5"])
 def test_claude_models_since_4_6_get_the_level(model):
     expected = {"type": "adaptive"}, {"effort": "low"}, 4096 + BUDGETS["low"]
     assert thinking_of(model, reasoning="low") == expected
 
 
-@pytest.mark.parametrize("model", BUDGET_MODELS)
+@for_each("model", BUDGET_MODELS)
 def test_earlier_claude_models_get_a_budget_for_a_level(model):
     expected = {"type": "enabled", "budget_tokens": BUDGETS["medium"]}
     assert thinking_of(model, reasoning="medium") == (expected, None, 4096 + BUDGETS["medium"])
 
 
-@pytest.mark.parametrize("model", [*BUDGET_MODELS, "claude-sonnet-4-6", "glm-5"])
+@for_each("model", [*BUDGET_MODELS, "claude-sonnet-4-6", "glm-5"])
 def test_claude_models_up_to_4_6_accept_a_budget(model):
     expected = {"type": "enabled", "budget_tokens": 2000}, None, 2500
     assert thinking_of(model, reasoning=2000, max_tokens=2500) == expected
 
 
-@pytest.mark.parametrize("model", LEVEL_MODELS)
+@for_each("model", LEVEL_MODELS)
 def test_later_claude_models_explain_that_they_accept_levels_only(model):
     with pytest.raises(ConfigurationError, match=f"{model} does not accept reasoning=2000"):
         anthropic.encode(request(model, reasoning=2000))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "options",
     [
         {"reasoning": 1023},
@@ -97,14 +93,14 @@ def test_a_budget_that_anthropic_rejects_is_explained(options):
         anthropic.encode(request("claude-haiku-4-5", **options))
 
 
-@pytest.mark.parametrize("model", ["claude-haiku-4-5", "claude-opus-5"])
+@for_each("model", ["claude-haiku-4-5", "claude-opus-5"])
 def test_anthropic_models_think_with_temperature_1_only(model):
     assert "thinking" in anthropic.encode(request(model, reasoning="low", temperature=1))
     with pytest.raises(ConfigurationError, match=r"only with temperature 1, not 0\.2\. Omit"):
         anthropic.encode(request(model, reasoning="low", temperature=0.2))
 
 
-@pytest.mark.parametrize("choice", ["required", "get_time"])
+@for_each("choice", ["required", "get_time"])
 def test_an_anthropic_model_with_a_budget_cannot_be_forced_to_call_a_tool(choice):
     forced = {"tools": [ToolSpec("get_time", "", {})], "tool_choice": choice}
     with pytest.raises(ConfigurationError, match=f"Omit tool_choice='{choice}' or reasoning"):
@@ -120,8 +116,8 @@ def test_a_level_and_a_schema_share_anthropics_output_config():
     assert body["output_config"] == {"format": schema, "effort": "high"}
 
 
-@pytest.mark.parametrize(
-    ("model", "value", "expected"),
+@for_each(
+    "model, value, expected",
     [
         ("gemini-3-pro-preview", "high", {"thinkingLevel": "high"}),
         ("gemini-flash-latest", "low", {"thinkingLevel": "low"}),
@@ -158,33 +154,23 @@ def test_other_values_of_a_provider_are_passed_as_provider_options():
     assert openai.encode(request(**options))["reasoning_effort"] == "minimal"
 
 
-@pytest.mark.parametrize(
-    ("served", "wire", "model", "path"),
+@for_each(
+    "form, model, value",
     [
-        (serve_openai, openai, "gpt-5-mini", ""),
-        (serve_responses, responses, "gpt-5-mini", ""),
-        (serve_anthropic, anthropic, "claude-opus-5", ""),
-        (serve_gemini, gemini, "gemini-3-pro", "/models/gemini-3-pro:generateContent"),
+        (OPENAI, "gpt-5-mini", "medium"),
+        (OPENAI_RESPONSES, "gpt-5-mini", "medium"),
+        (ANTHROPIC, "claude-opus-5", "medium"),
+        (ANTHROPIC, "claude-haiku-4-5", 3000),
+        (GEMINI, "gemini-3-pro", "medium"),
+        (GEMINI, "gemini-2.5-pro", 3000),
     ],
 )
-def test_the_level_arrives_at_a_server_in_each_format(served, wire, model, path):
-    sent = wire.encode(request(model, reasoning="medium"))
-    assert served.decode_request(sent, path).reasoning == "medium"
+def test_the_setting_arrives_at_a_server(form, model, value):
+    body = form.wire.encode(request(model, reasoning=value))
+    assert form.server.decode_request(body, form.wire.path(model)).reasoning == value
 
 
-@pytest.mark.parametrize(
-    ("served", "wire", "model", "path"),
-    [
-        (serve_anthropic, anthropic, "claude-haiku-4-5", ""),
-        (serve_gemini, gemini, "gemini-2.5-pro", "/models/gemini-2.5-pro:generateContent"),
-    ],
-)
-def test_the_budget_arrives_at_a_server(served, wire, model, path):
-    sent = wire.encode(request(model, reasoning=3000))
-    assert served.decode_request(sent, path).reasoning == 3000
-
-
-@pytest.mark.parametrize(
+@for_each(
     "body",
     [
         {"thinking": {"type": "disabled"}},
@@ -193,23 +179,7 @@ def test_the_budget_arrives_at_a_server(served, wire, model, path):
     ],
 )
 def test_other_settings_of_anthropic_are_not_a_level(body):
-    assert serve_anthropic.decode_request({"messages": [], **body}).reasoning is None
-
-
-def test_the_fields_conform_to_the_official_types():
-    from anthropic.types import message_create_params as official_anthropic
-    from google.genai.types import GenerationConfig
-    from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
-
-    TypeAdapter(CompletionCreateParamsNonStreaming).validate_python(
-        openai.encode(request(reasoning="low"))
-    )
-    check = TypeAdapter(official_anthropic.MessageCreateParamsNonStreaming).validate_python
-    check(anthropic.encode(request("claude-opus-5", reasoning="low")))
-    check(anthropic.encode(request("claude-haiku-4-5", reasoning="low")))
-    for value in ("low", 2000):
-        body = gemini.encode(request("gemini-3-pro", reasoning=value))
-        GenerationConfig.model_validate(body["generationConfig"])
+    assert ANTHROPIC.server.decode_request({"messages": [], **body}).reasoning is None
 
 
 async def test_a_request_overrides_the_setting_of_the_gateway():

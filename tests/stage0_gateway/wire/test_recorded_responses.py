@@ -6,8 +6,8 @@ import pytest
 
 from stage0_gateway.errors import GatewayError
 from stage0_gateway.request import ChatRequest
-from stage0_gateway.streaming.sse import SseReader
 from stage0_gateway.wire import openai_responses
+from tests.stage0_gateway import replies
 
 STATUS_200 = 200
 
@@ -19,16 +19,12 @@ def rows(recorded):
 
 
 def events_of(row):
-    sse = SseReader()
-    texts = sse.feed(row["response"]["body"].encode()) + sse.close()
-    return [json.loads(text) for text in texts if text != "[DONE]"]
+    texts = replies.events_of([row["response"]["body"].encode()])
+    return [json.loads(text) for text in texts if text != replies.END_MARK]
 
 
 def read(events):
-    reader = openai_responses.reader()
-    for event in events:
-        reader.read_event(event)
-    return reader.end()
+    return replies.read_events(openai_responses, *events)
 
 
 def facts(response):

@@ -1,14 +1,14 @@
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stage0_gateway.wire.surrogates import with_whole_characters, with_whole_escapes
+from tests.tables import for_each
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@for_each(
+    "text, expected",
     [
         (r'{"a": "\ud83d"}', r'{"a": "\ufffd"}'),
         (r'{"a": "\uDE00\uD83D"}', r'{"a": "\ufffd\ufffd"}'),
