@@ -156,6 +156,7 @@ def test_a_stored_call_without_arguments_is_loaded_unchanged():
         ("end_turn", 0, "stop"),
         ("Tool_Use", 1, "tool_calls"),
         ("odd", 0, "unknown"),
+        ("unexpected by all", 0, "unknown"),
         (None, 1, "tool_calls"),
     ],
 )
@@ -163,5 +164,6 @@ def test_a_chat_function_may_return_the_finish_reason_of_its_server(raw, calls, 
     message = Message.assistant("hi", [ToolCall("a", "f")] * calls)
     response = ChatResponse(message, raw)
     assert (response.finish_reason, response.raw_finish_reason) == (reason, raw)
-    kept = ChatResponse(message, reason, "kept")
-    assert (kept.finish_reason, kept.raw_finish_reason) == (reason, "kept")
+    for given in (raw, reason):
+        kept = ChatResponse(message, given, "kept")
+        assert (kept.finish_reason, kept.raw_finish_reason) == (reason, "kept")

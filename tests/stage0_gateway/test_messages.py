@@ -36,6 +36,11 @@ def test_every_message_survives_a_round_trip_through_json(message):
     assert back == message or (message.content == () and back.content == "")
 
 
+def test_calls_in_a_list_become_a_tuple():
+    call = ToolCall("1", "f")
+    assert Message("assistant", "", [call]).tool_calls == (call,)
+
+
 def test_a_message_is_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         Message.user("hi").content = "ho"

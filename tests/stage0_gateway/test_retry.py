@@ -246,3 +246,13 @@ async def test_the_traceback_shows_each_error_once():
     shown = "".join(format_exception(caught.value))
     assert shown.count("ServerFailed: broken") == 1
     assert "During handling" not in shown
+
+
+@each_method
+async def test_a_program_can_switch_off_all_retries(method, monkeypatch):
+    monkeypatch.setattr(stamina, "is_active", lambda: False)
+    server = ModelServer(one=[refused(), completion()])
+    async with server.gateway() as gateway:
+        with pytest.raises(ServerFailed):
+            await ask(gateway, method)
+    assert server.requested == ["one"]

@@ -183,3 +183,15 @@ async def test_the_password_of_a_proxy_is_hidden(monkeypatch):
 def test_a_timeout_that_is_not_positive_is_rejected(timeout):
     with pytest.raises(ConfigurationError, match="must be more than 0 s"):
         Gateway("offline:teacher", timeout=timeout)
+
+
+async def test_the_time_limits_of_a_connection_and_of_silence_are_sent_to_the_transport():
+    sent = []
+
+    def answer(request):
+        sent.append(request.extensions["timeout"])
+        return httpx.Response(200)
+
+    client = HttpClient(httpx.MockTransport(answer), Timeouts(connect=1, read=2))
+    await client.post("http://h.test", {}, b"")
+    assert sent == [{"connect": 1, "read": 2, "write": 2, "pool": None}]

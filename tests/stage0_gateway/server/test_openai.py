@@ -134,3 +134,10 @@ def test_developer_messages_null_content_and_a_single_stop_text_are_decoded():
     }
     messages = (Message.system("a"), Message.assistant(""))
     assert decode_request(body) == ChatRequest("m", messages, max_tokens=9, stop=("END",))
+
+
+def test_the_key_of_the_prompt_cache_and_one_of_two_thinking_fields_are_read():
+    thinking = {"role": "assistant", "reasoning_content": "hm", "reasoning": "hm", "content": "a"}
+    request = decode_request({"messages": [thinking], "prompt_cache_key": "s"})
+    assert request.cache_key == "s"
+    assert request.messages == (Message.assistant((ThinkingPart("hm"), TextPart("a"))),)

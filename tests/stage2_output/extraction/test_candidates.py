@@ -253,6 +253,7 @@ PARTS = {
         '<a>{"a": 1</a> [2]',
         [('{"a": 1', ONE, "tagged", "missing_closer@10", "part"), ("[2]", [2], "prose")],
     ),
+    "unclosed in code": ("```\nx {", [("{", {}, "code", "missing_closer@7", "part")]),
     "unclosed in thinking": (
         f'<think>{{"a": 1</think>{A}',
         [('{"a": 1', ONE, "thinking", "missing_closer@14", "part"), (A, ONE, "prose")],

@@ -135,6 +135,24 @@ def test_a_checkbox_is_recognized(text, is_box):
     assert lookaround.is_checkbox(text, text.index("[")) is is_box
 
 
+@for_each(
+    "before, is_answer",
+    [
+        ("", True),
+        ("So it is:\n", True),
+        ("The answer: ", True),
+        ("答案：", True),
+        ("  - ", True),
+        ("\n" + " " * 39, True),
+        (" " * 40, True),
+        ("x" + " " * 40, False),
+        ("It is ", False),
+    ],
+)
+def test_a_value_is_an_answer_at_the_beginning_of_a_line_or_behind_a_colon(before, is_answer):
+    assert lookaround.is_answer_position(f"{before}[1]", len(before)) is is_answer
+
+
 @for_each("after, follows", [(", 1", True), (" ，", True), (". ,", False)])
 def test_a_comma_after_a_value_is_recognized(after, follows):
     assert lookaround.is_comma_next("{}" + after, 2) is follows
