@@ -80,6 +80,7 @@ def test_headers_with_credentials_or_identities_are_omitted():
         "set-cookie": "session=1",
         "x-new-token": "1",
         "openai-organization": "org-1",
+        "openai-project": "proj-1",
         "transfer-encoding": "chunked",
     }
     assert answer(sent)["headers"] == dict([*sent.items()][:3])

@@ -102,12 +102,6 @@ async def test_a_window_of_messages_is_filled_by_messages():
     assert await engine.messages_for_request("s") == [summary_message(), *questions(3, 8)]
 
 
-async def test_a_window_that_drops_a_long_message_is_filled_although_little_is_left():
-    engine, reported = await compacting([Message.user("x" * 900), *questions(2)], Summarizer(SHORT))
-    assert await engine.messages_for_request("s") == [summary_message(), *questions(2)]
-    assert [compaction.done for compaction in reported] == [True]
-
-
 @for_each("window", [None, DropOldest(), KeepSystemAndRecent(), AlternatingWindow()])
 async def test_a_window_without_a_known_limit_is_never_compacted(window):
     engine, reported = await compacting(questions(100), unused_model, window=window)
