@@ -19,30 +19,34 @@ HISTORY = MessageHistory(ALL)
 
 
 @for_each(
-    "answer, expected",
+    "method, arguments, expected",
     [
-        (HISTORY.by_role("user"), [FIRST, SECOND]),
-        (HISTORY.by_role("tool"), [RESULT_A, RESULT_B]),
-        (HISTORY.recent(2), [REPLY, SECOND]),
-        (HISTORY.recent(99), ALL),
-        (HISTORY.recent(0), []),
-        (HISTORY.recent(-1), []),
-        (HISTORY.recent_by_role("assistant", 1), [REPLY]),
-        (HISTORY.recent_by_role("user", 9), [FIRST, SECOND]),
-        (HISTORY.recent_by_role("user", 0), []),
-        (HISTORY.range(1, 3), [FIRST, CALL]),
-        (HISTORY.range(5, 99), [REPLY, SECOND]),
-        (HISTORY.range(3, 3), []),
-        (HISTORY.role_range("tool", 0, 1), [RESULT_A]),
-        (HISTORY.role_range("user", 1, 9), [SECOND]),
-        (HISTORY.count_by_role("tool"), 2),
-        (MessageHistory([FIRST]).count_by_role("system"), 0),
-        (len(HISTORY), 7),
-        (list(HISTORY), ALL),
+        ("by_role", ["user"], [FIRST, SECOND]),
+        ("by_role", ["tool"], [RESULT_A, RESULT_B]),
+        ("recent", [2], [REPLY, SECOND]),
+        ("recent", [99], ALL),
+        ("recent", [0], []),
+        ("recent", [-1], []),
+        ("recent_by_role", ["assistant", 1], [REPLY]),
+        ("recent_by_role", ["user", 9], [FIRST, SECOND]),
+        ("recent_by_role", ["user", 0], []),
+        ("range", [1, 3], [FIRST, CALL]),
+        ("range", [5, 99], [REPLY, SECOND]),
+        ("range", [3, 3], []),
+        ("role_range", ["tool", 0, 1], [RESULT_A]),
+        ("role_range", ["user", 1, 9], [SECOND]),
+        ("count_by_role", ["tool"], 2),
+        ("count_by_role", ["system"], 1),
+        ("count_by_role", ["developer"], 0),
+        ("__len__", [], 7),
     ],
 )
-def test_queries_return_messages_oldest_first(answer, expected):
-    assert answer == expected
+def test_queries_return_messages_oldest_first(method, arguments, expected):
+    assert getattr(HISTORY, method)(*arguments) == expected
+
+
+def test_a_history_is_iterated_oldest_first():
+    assert list(HISTORY) == ALL
 
 
 def test_a_history_copies_its_messages():
