@@ -151,6 +151,15 @@ async def test_each_page_is_twice_as_long_up_to_a_limit_and_is_read_once():
     assert len(store.pages) == len(pages) + 1
 
 
+async def test_a_journal_that_is_opened_again_is_read_from_its_shortest_page_on():
+    store = RecordingStore(*map(user, range(500)))
+    reader = await read_all(await opened(store))
+    await append(store, SummaryRecord("they met", 1))
+    store.pages.clear()
+    await reader.read_new()
+    assert [len(page) for page in store.pages] == [1, 1, 31]  # the summary twice
+
+
 async def test_messages_replaced_by_a_summary_are_not_read():
     summary = SummaryRecord("they met", 990)
     store = RecordingStore(*map(user, range(1000)), summary, *map(user, range(5)))
