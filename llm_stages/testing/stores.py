@@ -358,13 +358,12 @@ class StoreContract:
     ) -> None:
         await store.create("s", ONE)
         for name, value in UNWRITABLE.items():
+            call = ToolCall("a", "f", provider_data={"openai": {"x": value}})
             with subtests.test(name):
-                for use in (
-                    store.append("s", TWO, VariableRecord(value), THREE),
-                    store.create("t", TWO, VariableRecord(value)),
-                ):
-                    with pytest.raises(ValueError):  # noqa: PT011 - the text is the store's own
-                        await use
+                for record in (VariableRecord(value), MessageRecord(Message.assistant("", [call]))):
+                    for use in (store.append("s", TWO, record, THREE), store.create("t", record)):
+                        with pytest.raises(ValueError):  # noqa: PT011 - the text is the store's own
+                            await use
                 assert await store.read("s") == [(0, ONE)]
                 assert [each.id for each in await store.sessions()] == ["s"]
 
