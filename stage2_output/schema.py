@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from stage2_output.errors import InvalidSchema
 from stage2_output.result import Issue
-from stage2_output.validation.confirm import confirm_schema, confirmation, is_failure
+from stage2_output.validation.confirm import confirmation, is_failure
 from stage2_output.validation.issues import NOT_CHECKED, NOT_IN_TIME, TOO_DEEP, TOO_LARGE, issues_of
 from stage2_output.validation.keywords import extended, follow_references_once
 from stage2_output.validation.patterns import compile_pattern, time_limit
@@ -136,8 +136,6 @@ def _validator_class(schema: Schema) -> Any:
         )
     default = jsonschema.Draft202012Validator
     validator_class: Any = jsonschema.validators.validator_for(schema, default=default)
-    if confirm_schema(schema):
-        return validator_class
     try:
         # Without a format checker, which would compile patterns with Python's `re`.
         validator_class.check_schema(schema, format_checker=None)

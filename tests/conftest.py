@@ -10,6 +10,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import httpx
 import pytest
 import stamina
 from hypothesis import settings
@@ -154,6 +155,23 @@ def no_settings_from_outside():
 def no_waiting_between_retries():
     """Retry without waiting."""
     with stamina.set_testing(True, attempts=100, cap=True):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def certificates_are_loaded_once():
+    """Load the certificates for the first gateway only, and again for another file of them."""
+    load = httpx.create_ssl_context
+
+    @functools.cache
+    def context(file, *arguments, **options):
+        return load(*arguments, **options)
+
+    def create_ssl_context(*arguments, **options):
+        return context(os.environ.get("SSL_CERT_FILE"), *arguments, **options)
+
+    with pytest.MonkeyPatch.context() as changes:
+        changes.setattr(httpx, "create_ssl_context", create_ssl_context)
         yield
 
 

@@ -107,8 +107,12 @@ class HttpClient:
         for other in [*self._open]:
             if other.is_closed():  # without closing its generators
                 self._open.pop(other, None)
+        try:
+            transport = self._new_transport()
+        except (ImportError, OSError, ValueError) as error:
+            raise invalid_environment(error) from None
         slots, lifetime = asyncio.Semaphore(self._max_concurrency), self._close_at_end_of(loop)
-        self._open[loop] = self._new_transport(), slots, lifetime
+        self._open[loop] = transport, slots, lifetime
         await anext(lifetime)
 
     async def _close_at_end_of(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None, None]:

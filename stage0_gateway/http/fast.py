@@ -11,7 +11,6 @@ that arrives after the next request was sent.
 """
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -22,7 +21,7 @@ import httpx
 from aiohttp.client_proto import ResponseHandler
 from httpx_aiohttp import AiohttpTransport
 
-from stage0_gateway.http.pool import KEEP_ALIVE, new_ssl_context
+from stage0_gateway.http.pool import KEEP_ALIVE
 
 _MAX_HEADER_BYTES = 65536  # of one header line
 _MAX_UNSTREAMED = 2**20  # bytes of a body; aiohttp warns about larger ones
@@ -32,36 +31,33 @@ class FastTransport(httpx.AsyncBaseTransport):
     """A pool of aiohttp connections, for one event loop."""
 
     def __init__(self) -> None:
-        self._transports: dict[str, AiohttpTransport] = {}
+        self._ssl_context = httpx.create_ssl_context()
+        self._transport = AiohttpTransport(verify=self._ssl_context, client=self._new_session)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request; closing the response returns its connection to the pool."""
         if len(request.content) > _MAX_UNSTREAMED:
             del request._content  # the adapter sends the stream instead
-        if (transport := self._transports.get(request.url.scheme)) is None:
-            context = new_ssl_context(request.url.scheme)
-            transport = AiohttpTransport(verify=context, client=partial(_new_session, context))
-            self._transports[request.url.scheme] = transport
         with _httpx_errors():
-            response = cast("httpx.Response", await transport.handle_async_request(request))
+            response = cast("httpx.Response", await self._transport.handle_async_request(request))
         response.stream = _Body(cast("httpx.AsyncByteStream", response.stream))
         return response
 
     async def aclose(self) -> None:
         """Close the connections."""
-        for transport in self._transports.values():
-            await transport.aclose()
+        await self._transport.aclose()
 
-
-def _new_session(ssl_context: ssl.SSLContext) -> aiohttp.ClientSession:
-    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE, ssl=ssl_context)
-    connector._factory = partial(_Protocol, loop=asyncio.get_running_loop())
-    return aiohttp.ClientSession(
-        connector=connector,
-        cookie_jar=aiohttp.DummyCookieJar(),
-        max_field_size=_MAX_HEADER_BYTES,
-        max_line_size=_MAX_HEADER_BYTES,
-    )
+    def _new_session(self) -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(
+            limit=0, keepalive_timeout=KEEP_ALIVE, ssl=self._ssl_context
+        )
+        connector._factory = partial(_Protocol, loop=asyncio.get_running_loop())
+        return aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            max_field_size=_MAX_HEADER_BYTES,
+            max_line_size=_MAX_HEADER_BYTES,
+        )
 
 
 class _Protocol(ResponseHandler):

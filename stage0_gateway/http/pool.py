@@ -33,7 +33,7 @@ class Pool(httpx.AsyncBaseTransport):
     """Connections for any number of concurrent requests, in one event loop."""
 
     def __init__(self) -> None:
-        self._ssl_contexts: dict[str, ssl.SSLContext] = {}
+        self._ssl_context = httpx.create_ssl_context()  # takes 20 ms, so all connections share it
         self._idle: dict[tuple[str, str, int | None], _Idle] = {}
         self._closed = False
         logging.getLogger("httpcore.http11").addFilter(_keep_event_name)
@@ -59,8 +59,7 @@ class Pool(httpx.AsyncBaseTransport):
         return response
 
     def _new_transport(self, url: httpx.URL) -> httpx.AsyncHTTPTransport:
-        if (context := self._ssl_contexts.get(url.scheme)) is None:
-            context = self._ssl_contexts[url.scheme] = new_ssl_context(url.scheme)
+        context = self._ssl_context
         one = httpx.Limits(max_connections=1, keepalive_expiry=KEEP_ALIVE)
         try:
             return httpx.AsyncHTTPTransport(verify=context, limits=one, proxy=_proxy_for(url))
@@ -84,17 +83,6 @@ class Pool(httpx.AsyncBaseTransport):
         for idle in self._idle.values():
             while idle:
                 await idle.pop()[1].aclose()
-
-
-def new_ssl_context(scheme: str) -> ssl.SSLContext:
-    """Return a context for all connections of a scheme.
-
-    To load the certificates takes 20 ms, so "http" gets a context without them, which is not used.
-    """
-    try:
-        return httpx.create_ssl_context(verify=scheme == "https")
-    except OSError as error:
-        raise invalid_environment(error) from None
 
 
 def _keep_event_name(record: logging.LogRecord) -> bool:

@@ -1,4 +1,4 @@
-"""Confirm quickly that a value or a schema is valid, with `jsonschema-rs` of the `[fast]` extra.
+"""Confirm quickly that a value is valid, with the `jsonschema-rs` library of the `[fast]` extra.
 
 `jsonschema-rs` is much faster than `jsonschema`, but the libraries disagree about some keywords,
 large numbers and values that are not JSON. It is used only for schemas on which both agree, and
@@ -42,24 +42,6 @@ def never(value: Any) -> bool:
     return False
 
 
-def confirm_schema(schema: Schema) -> bool:
-    """Return True if a JSON Schema is certainly valid; False leaves the decision open.
-
-    `jsonschema` needs two milliseconds for the schema of a small tool, this function microseconds.
-    """
-    if not isinstance(schema, dict) or find_spec("jsonschema_rs") is None:
-        return False
-    import jsonschema_rs
-
-    try:
-        is_known = _has_known_draft(schema) and _is_plain_json(schema)
-        return is_known and jsonschema_rs.meta.is_valid(schema)
-    except BaseException as error:
-        if not is_failure(error):
-            raise
-        return False
-
-
 def confirmation(schema: Schema, subschemas: Iterable[Mapping[str, Any]]) -> Confirm:
     """Return a function that may confirm that a value is valid.
 
@@ -92,17 +74,14 @@ def confirmation(schema: Schema, subschemas: Iterable[Mapping[str, Any]]) -> Con
 
 def _libraries_agree(schema: Mapping[str, Any], subschemas: Iterable[Mapping[str, Any]]) -> bool:
     """Whether both libraries agree about every plain JSON value."""
+    if schema.get("$schema", _DRAFTS[0]).rstrip("#") not in _DRAFTS:
+        return False
     parts = [*islice(subschemas, _MOST_SUBSCHEMAS)]
     return (
-        _has_known_draft(schema)
-        and len(parts) < _MOST_SUBSCHEMAS
+        len(parts) < _MOST_SUBSCHEMAS
         and all(map(_EXCLUDED_KEYWORDS.isdisjoint, parts))
         and _is_plain_json(schema)
     )
-
-
-def _has_known_draft(schema: Mapping[str, Any]) -> bool:
-    return schema.get("$schema", _DRAFTS[0]).rstrip("#") in _DRAFTS
 
 
 def _is_plain_json(value: Any) -> bool:
