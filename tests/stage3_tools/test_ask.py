@@ -119,6 +119,13 @@ def test_ask_sync_uses_a_given_gateway_in_all_calls():
     assert [ask_sync("Hi.", model=gateway).reply for _ in range(2)] == ["One.", "Two."]
 
 
+def test_ask_sync_passes_its_options():
+    model = ScriptedModel(["Hello."])
+    gateway = Gateway("openai:m", transport=model)
+    ask_sync("Hi.", model=gateway, temperature=0.5)
+    assert model.requests[0].temperature == 0.5
+
+
 async def test_ask_sync_inside_of_an_event_loop_raises_an_error_that_names_ask():
     with pytest.raises(RuntimeError, match=r"inside of a running event loop.*`await ask\(...\)`"):
         ask_sync("Hi.", model="offline:teacher")

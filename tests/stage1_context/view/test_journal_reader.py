@@ -248,6 +248,25 @@ async def test_a_late_result_is_shown_when_its_call_is_read():
     assert not reader.has_all
 
 
+async def test_a_result_that_is_appended_before_its_call_is_read_is_shown_once():
+    store = store_of(user(0), calls("a"), *map(user, range(1, 100)))
+    reader = await opened(store)
+    await append(store, result("a"), user(100))
+    await reader.read_new()
+    await read_all(reader)
+    await append(store, calls("b"), result("b"))
+    await reader.read_new()
+    messages = [
+        user(0),
+        calls("a"),
+        result("a"),
+        *map(user, range(1, 101)),
+        calls("b"),
+        result("b"),
+    ]
+    assert [each.message for each in reader.messages] == messages
+
+
 @for_each(
     "messages, exchange",
     [

@@ -82,6 +82,15 @@ def test_check_names_what_providers_reject(tool, expected):
     assert any(expected in problem for _, problem in problems(tool))
 
 
+def test_check_accepts_a_reference_within_the_schema():
+    schema = {
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/a"}},
+        "$defs": {"a": {"type": "string", "description": "A letter."}},
+    }
+    assert problems(made(schema=schema)) == []
+
+
 def test_check_names_each_tool_whose_effect_is_not_declared():
     def send_mail() -> None:
         """Send a mail."""
