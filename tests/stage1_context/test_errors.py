@@ -1,5 +1,3 @@
-import copy
-
 from stage1_context import (
     ContextError,
     SessionConflict,
@@ -40,8 +38,3 @@ def test_errors_that_a_retry_may_fix_are_neither_value_errors_nor_lookup_errors(
 def test_the_error_of_an_unknown_session_lists_those_that_the_store_knows(known, sessions):
     expected = f"Unknown session 'x'. {sessions}Create one with create_session()."
     assert str(SessionNotFound("x", known)) == expected
-
-
-def test_a_copied_error_is_equal_to_the_original():
-    error = SessionNotFound("x", iter(["a", "b"]))
-    assert str(copy.copy(error)) == str(error)
