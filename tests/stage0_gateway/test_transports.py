@@ -195,6 +195,11 @@ async def test_large_bodies_arrive_unchanged_in_both_directions(network, tls, nu
         assert await outcome(network(), url, body=body) == body
 
 
+async def test_a_body_larger_than_all_buffers_is_sent(network):
+    async with running(Server(HI)) as url:
+        assert await outcome(network(), url, body=LARGE) == b"hi"
+
+
 async def test_a_request_has_a_host_header_and_accepts_only_the_identity_encoding(network):
     server = Server(HI)
     async with running(server) as url:

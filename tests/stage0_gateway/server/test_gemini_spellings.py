@@ -80,6 +80,7 @@ def test_both_spellings_of_the_fields_are_the_same_request() -> None:
             {"type": "object", "properties": {"type": {"type": "boolean"}, "my_key": {}}},
         ),
         ({"type": "TYPE_UNSPECIFIED", "title": "TITLE"}, {"title": "TITLE"}),
+        ({"type": "ARRAY", "items": True}, {"type": "array", "items": True}),
         (
             {"$defs": {"A": {"type": ["STRING", "NULL"]}}, "items": {"$ref": "#/$defs/A"}},
             {"$defs": {"A": {"type": ["string", "null"]}}, "items": {"$ref": "#/$defs/A"}},

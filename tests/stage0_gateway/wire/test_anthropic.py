@@ -129,6 +129,15 @@ def test_a_schema_is_encoded_and_merged_with_provider_options():
     )
 
 
+def test_a_plain_text_document_is_sent_as_text():
+    document = DocumentPart("SGVsbG8=", "text/plain", "a.txt")
+    body = anthropic.encode(ChatRequest("m", (Message.user((document,)),)), stream=False)
+    source = {"type": "text", "media_type": "text/plain", "data": "Hello"}
+    assert body["messages"][0]["content"] == [
+        {"type": "document", "title": "a.txt", "source": source}
+    ]
+
+
 def test_parts_that_the_format_does_not_accept_are_omitted():
     """Empty texts, unsigned thinking, parts of other providers, and messages that are then empty."""
     nothing = (ThinkingPart("hm"), TextPart(""), ProviderPart("gemini", {"executableCode": {}}))

@@ -93,7 +93,7 @@ LOOPS = {
     "a limit of tokens": ([call()], {"limits": RunLimits(tokens=1)}),
     "a limit of seconds": ([call(), answer()], {"limits": RunLimits(seconds=60)}),
     "a long result": (
-        [call(long=5000), call("f", text="$VAR_REF{{var_1}}"), answer()],
+        [call(long=5000), call("f", text="$VAR_REF{{var_4}}"), answer()],
         {"variables_over": 200},
     ),
     "an unknown variable": ([call(text="$VAR_REF{{var_9}}"), answer()], {}),

@@ -356,6 +356,10 @@ COMPACT = json.dumps(TREE, separators=(",", ":"))
         ({"id": "var_1"}, "0123456789"),
         ({"id": reference(1)}, "0123456789"),
         ({"id": " $VAR_REF{{ var_1 }} "}, "0123456789"),
+        (
+            {"id": "var_9"},
+            "Error (not_found): Unknown variable 'var_9' in this session. Variables: var_1, var_2.",
+        ),
         ({"id": "var_1", "start": 3}, "3456789\n[characters 3 to 10 of 10]"),
         ({"id": "var_1", "start": 3, "length": 2}, "34\n[characters 3 to 5 of 10]"),
         ({"id": "var_1", "length": 10}, "0123456789"),
