@@ -105,7 +105,7 @@ class MutantSession:
             if number % 500 == 0:
                 print(f"\r  recording the lines of test {number} of {len(items)}", end="")
                 sys.stdout.flush()
-        print()
+        print(flush=True)
         data, lines = recording.get_data(), {}
         for path in {mutant.path for mutant in self._mutants}:
             for line, contexts in data.contexts_by_lineno(str(self._root / path)).items():
