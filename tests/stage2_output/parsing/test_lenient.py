@@ -275,6 +275,7 @@ REJECTED = {
     "unquoted text with a colon": ('{"a": b: c}', BARE, 6),
     "a call": ('{"a": Decimal("1")}', BARE, 6),
     "a lost quote": ('{"a": b"}', "has text that lost one of its quotes", 7),
+    "quotes in a key": ('{"say "#a"# now": 2}', "has a key with a quote in it", 16),
     "a quote too many": ('{"a": "b" c"}', QUOTES, 8),
     "a sum of a string": ('{"a": "b" + 1}', QUOTES, 8),
     "a closer too many": ('{"a": 1]} and so on', "has an unexpected ]", 7),
