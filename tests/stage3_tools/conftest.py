@@ -1,18 +1,8 @@
-"""Fixtures of stage 3: recording tools, and conversations with a scripted model."""
+"""The fixture of stage 3: conversations with a scripted model."""
 
 import pytest
 
-from tests.stage3_tools.conversation import Conversation, Native, Recorder, chat_of
-
-
-@pytest.fixture
-def native():
-    return Native()
-
-
-@pytest.fixture
-def new_recorder():
-    return Recorder
+from tests.stage3_tools.conversation import Conversation
 
 
 @pytest.fixture
@@ -28,8 +18,3 @@ async def new_conversation():
     for each in made:
         each.model.assert_finished()
         await each.gateway.aclose()
-
-
-@pytest.fixture(name="chat_of")
-def chat_of_fixture():
-    return chat_of
