@@ -51,17 +51,17 @@ class SessionStore(Protocol):
     - `read` returns records that are equal to the appended ones. `record_to_json` writes
       any record as text that UTF-8 can encode, and `record_from_json` reads it, also with half of
       a surrogate pair or an integer larger than 64 bits. The attribute `kind` of a record is the
-      text to compare with `kinds`. Nobody changes the values of a record, so a store may return the
-      same objects again.
+      text to compare with `kinds`. The values of a record are never changed, so a store may return
+      the same objects again.
     - Several stores, also of several processes, may use the same journals. The records of one
-      append or create, which may be a whole journal of many thousands, stay together, none is lost,
-      and a reader sees all of them or none.
+      append or create stay together, none is lost, and a reader sees all of them or none. There may
+      be many thousands: an imported session is created with its whole journal.
     - A cancelled append stores all of its records or none, at the latest before the next operation
       of the same store.
     - A store never repeats a write whose result it does not know. Switch off the retries of a
       client library that repeats requests after a lost connection.
     - One store may be used from several event loops, one after another. A loop may end without
-      `aclose`, which closes the store for all of them.
+      `aclose`, which closes the store for all loops.
 
     Every method with a session id raises SessionNotFound for an unknown session, except `create`.
     Every method raises StoreFailed if the storage cannot be used, or contains a record that

@@ -361,7 +361,10 @@ class StoreContract:
             call = ToolCall("a", "f", provider_data={"openai": {"x": value}})
             with subtests.test(name):
                 for record in (VariableRecord(value), MessageRecord(Message.assistant("", [call]))):
-                    for use in (store.append("s", TWO, record, THREE), store.create("t", record)):
+                    for use in (
+                        store.append("s", TWO, record, THREE),
+                        store.create("t", TWO, record),
+                    ):
                         with pytest.raises(ValueError):  # noqa: PT011 - the text is the store's own
                             await use
                 assert await store.read("s") == [(0, ONE)]

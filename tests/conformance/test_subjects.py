@@ -142,3 +142,13 @@ def test_a_function_that_returns_nothing_or_an_empty_object_fails_every_case(sta
         assert outcome.pop("value", ...) is None, verdict.case.id
         assert verdict.status == "failed", verdict.case.id
         assert verdict.case.failures(outcome), verdict.case.id
+
+
+def unwritten(**arguments):
+    raise NotImplementedError
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_function_that_is_not_written_passes_no_case(stage):
+    operations = dict.fromkeys((case.operation for case in required(stage)), unwritten)
+    assert {each.status for each in grade(Subject("", operations), required(stage))} == {"failed"}
