@@ -1,7 +1,7 @@
 """Change the packages in small ways, and check that the tests notice: `make mutants`.
 
-Each room of a package gets the same number of mutants, chosen by a seed. `equivalents.json` lists
-the mutants that behave like the original, with the reason.
+A seed chooses a sample of the mutants of each room; the sample of a core room is larger.
+`equivalents.json` lists the mutants that behave like the original, with the reason.
 """
 
 import argparse
