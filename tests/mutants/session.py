@@ -156,7 +156,7 @@ def apply(code: CodeType) -> None:
     new = {(each.co_qualname, each.co_firstlineno): each for each in _codes(code)}
     gc.unfreeze()  # a frozen object is not listed
     for function in gc.get_objects():
-        if isinstance(function, FunctionType):
+        if type(function) is FunctionType:  # isinstance() may run code of a foreign object
             old = function.__code__
             changed = new.get((old.co_qualname, old.co_firstlineno))
             if old.co_filename != code.co_filename or changed is None:

@@ -60,7 +60,13 @@ def test_a_change_leaves_the_line_numbers_and_the_other_mutants(mutants, tmp_pat
     assert len({each.co_code + repr(each.co_consts).encode() for each in functions}) == 3
 
 
+class _Hostile:
+    def __getattribute__(self, name):
+        raise SystemExit(name)
+
+
 def test_functions_that_exist_receive_the_changed_code(mutants, tmp_path, monkeypatch):
+    foreign = [_Hostile()]  # an object of another test, which nothing may touch
     change, *_ = mutants("def f(a):\n    return [each for each in a if each][0]\n")
     monkeypatch.syspath_prepend(tmp_path)
     import changed
@@ -70,6 +76,7 @@ def test_functions_that_exist_receive_the_changed_code(mutants, tmp_path, monkey
     apply(change.compile(tmp_path))
     del sys.modules["changed"]
     assert kept([5]) is None
+    del foreign
 
 
 def test_a_sample_depends_on_the_content_of_the_mutants_and_not_on_their_lines():
