@@ -42,21 +42,15 @@ def main(arguments: Sequence[str]) -> int:
     """Run the mutants of rooms; return 1 if a room of the core misses the bar."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("rooms", nargs="*", metavar="room", help="such as stage3_tools/run; all")
-    parser.add_argument("--core", action="store_true", help="the rooms with a bar")
-    parser.add_argument("--sample", type=int, help="of each room; 40 in the core, 12 elsewhere")
     parser.add_argument("--seed", type=int, default=1, help="chooses the mutants; 1")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--tests", nargs="*", default=["tests"], help="files and folders; tests")
     options = parser.parse_args(arguments)
     every = rooms()
-    names = options.rooms or (CORE if options.core else list(every))
+    names = options.rooms or list(every)
     if unknown := [name for name in names if name not in every]:
         parser.error(f"Unknown rooms: {', '.join(unknown)}. The rooms are {', '.join(every)}.")
-    chosen = {
-        name: sample(every[name], options.seed, options.sample or (40 if name in CORE else 12))
-        for name in names
-    }
-    results = run([each for some in chosen.values() for each in some], options)
+    chosen = {name: sample(every[name], options.seed, 40 if name in CORE else 12) for name in names}
+    results = run([each for some in chosen.values() for each in some], options.processes)
     return report(chosen, results)
 
 
@@ -84,7 +78,7 @@ def rank(mutant: Mutant, seed: int) -> bytes:
     return blake2b(change.encode(), digest_size=8).digest()
 
 
-def run(mutants: Sequence[Mutant], options: argparse.Namespace) -> dict[Mutant, str]:
+def run(mutants: Sequence[Mutant], processes: int) -> dict[Mutant, str]:
     """Return the result of each mutant."""
     results: dict[Mutant, str] = {}
     start = time.perf_counter()
@@ -94,37 +88,36 @@ def run(mutants: Sequence[Mutant], options: argparse.Namespace) -> dict[Mutant, 
         seconds = time.perf_counter() - start
         print(f"  {len(results)} of {len(mutants)}: {result}, {seconds:.0f} s", flush=True)
 
-    session = MutantSession(ROOT, PACKAGES, mutants, on_result, options.processes)
-    arguments = ["-q", "-p", "no:cacheprovider", "--capture=no", *options.tests]
+    session = MutantSession(ROOT, PACKAGES, mutants, on_result, processes)
+    arguments = ["-q", "-p", "no:cacheprovider", "--capture=no", "tests"]
     status = pytest.main(arguments, plugins=[session])
     if len(results) < len(mutants):
         sys.exit(int(status) or 2)
     return results
 
 
-def reason(mutant: Mutant) -> str:
-    """Return why a mutant is equivalent; empty if that is not known."""
-    for row in json.loads(EQUIVALENTS.read_text(encoding="utf-8")):
-        if (row["path"], row["before"], row["after"]) == (mutant.path, mutant.before, mutant.after):
-            return str(row["reason"])
-    return ""
+def reasons() -> dict[tuple[str, str, str], str]:
+    """Return why some mutants are equivalent, by their path and their lines."""
+    rows = json.loads(EQUIVALENTS.read_text(encoding="utf-8"))
+    return {(row["path"], row["before"], row["after"]): row["reason"] for row in rows}
 
 
 def report(chosen: dict[str, list[Mutant]], results: dict[Mutant, str]) -> int:
     """Print the survivors and a table of the rooms; return 1 if a room of the core misses the bar."""
-    missed = []
+    missed, known = [], reasons()
     table = [f"{'room':32} mutants  equivalent  killed  share"]
     for room, mutants in chosen.items():
         survivors = [each for each in mutants if results[each] in ("survived", "not run")]
-        equivalent = [each for each in survivors if reason(each)]
+        explained = [known.get((each.path, each.before, each.after)) for each in survivors]
+        equivalent = [each for each in explained if each]
         killed, all_others = len(mutants) - len(survivors), len(mutants) - len(equivalent)
         share = killed / all_others if all_others else 1.0
         table.append(f"{room:32} {len(mutants):7}  {len(equivalent):10}  {killed:6}  {share:5.0%}")
         if room in CORE and share < BAR:
             missed.append(room)
-        for each in survivors:
+        for each, reason in zip(survivors, explained, strict=True):
             print(f"\n{each.path}:{each.lines[0]}  {each.operator}, {results[each]}")
-            print(f"    {reason(each)}" if reason(each) else "    NOT EXPLAINED")
+            print(f"    {reason or 'NOT EXPLAINED'}")
             print("\n".join(f"    - {line}" for line in each.before.splitlines()))
             print("\n".join(f"    + {line}" for line in each.after.splitlines()))
     print("\n" + "\n".join(table))

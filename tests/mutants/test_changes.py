@@ -2,10 +2,11 @@
 
 import json
 import sys
+from dataclasses import replace
 
 import pytest
 
-from tests.mutants.__main__ import EQUIVALENTS, ROOT, rank, rooms, sample
+from tests.mutants.__main__ import EQUIVALENTS, ROOT, rank, report, rooms, sample
 from tests.mutants.changes import mutants_of
 from tests.mutants.session import apply
 from tests.tables import for_each
@@ -97,3 +98,30 @@ def test_the_equivalent_mutants_are_mutants_of_the_files_of_today():
     stale = [row for row in rows if (row["path"], row["before"], row["after"]) not in found]
     assert stale == [], "The code of these mutants has changed, so judge them again."
     assert all(row["reason"] for row in rows)
+
+
+@for_each(
+    "room, killed, status, share",
+    [
+        ("stage3_tools/turn", 9, 0, "90%"),
+        ("stage3_tools/turn", 8, 1, "80%"),
+        ("stage0_gateway/retry", 8, 0, "80%"),
+    ],
+)
+def test_a_core_room_must_kill_nine_of_ten_mutants(mutants, capsys, room, killed, status, share):
+    found = mutants("def f(a):\n    return a\n") * 10
+    ten = [replace(each) for each in found]
+    results = dict(zip(ten, ["killed"] * killed + ["survived"] * 10, strict=False))
+    assert report({room: ten}, results) == status
+    assert share in capsys.readouterr().out
+
+
+def test_a_mutant_that_behaves_like_the_original_does_not_count(capsys):
+    row = json.loads(EQUIVALENTS.read_text(encoding="utf-8"))[0]
+    known = next(
+        mutant
+        for mutant in mutants_of(ROOT, row["path"])
+        if (mutant.before, mutant.after) == (row["before"], row["after"])
+    )
+    assert report({"stage3_tools/turn": [known]}, {known: "survived"}) == 0
+    assert row["reason"] in capsys.readouterr().out
