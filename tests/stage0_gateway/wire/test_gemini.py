@@ -10,13 +10,12 @@ from stage0_gateway import (
     TextPart,
     ThinkingPart,
     ToolCall,
-    ToolSpec,
 )
 from stage0_gateway.wire import gemini
 from stage0_gateway.wire.names import sent_name
+from tests.stage0_gateway.requests import SPEC
 from tests.tables import for_each
 
-SPEC = ToolSpec("f", "does it", {"type": "object", "properties": {"a": {"type": "integer"}}})
 CONVERSATION = (
     Message.system("be brief"),
     Message.user((TextPart("what is this?"), ImagePart("AAAA"), DocumentPart(url="u"))),

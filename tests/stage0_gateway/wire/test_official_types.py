@@ -12,30 +12,12 @@ import pytest
 
 from stage0_gateway import (
     ChatRequest,
-    DocumentPart,
-    ImagePart,
-    JsonPart,
-    Message,
-    TextPart,
-    ThinkingPart,
-    ToolCall,
-    ToolSpec,
 )
+from tests.stage0_gateway.requests import CONVERSATION, SPEC
 from tests.stage0_gateway.server.formats import FORMAT_BY_NAME, OPENAI_RESPONSES
 
 pytestmark = pytest.mark.long
 
-CONVERSATION = (
-    Message.system("be brief"),
-    Message.user(
-        (TextPart("what is this?"), ImagePart("AAAA"), DocumentPart("BBBB", name="a.pdf"))
-    ),
-    Message.assistant(
-        (ThinkingPart("hm"), TextPart("let me see")), [ToolCall("1", "f", '{"a": 1}')]
-    ),
-    Message.tool((JsonPart({"b": 2}),), "1", name="f"),
-)
-SPEC = ToolSpec("f", "does it", {"type": "object", "properties": {"a": {"type": "integer"}}})
 OBJECT = {"type": "object"}
 
 

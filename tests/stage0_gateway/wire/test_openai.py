@@ -14,19 +14,8 @@ from stage0_gateway import (
 )
 from stage0_gateway.wire import openai
 from stage0_gateway.wire.names import sent_name
+from tests.stage0_gateway.requests import CONVERSATION, SPEC
 from tests.tables import for_each
-
-SPEC = ToolSpec("f", "does it", {"type": "object", "properties": {"a": {"type": "integer"}}})
-CONVERSATION = (
-    Message.system("be brief"),
-    Message.user(
-        (TextPart("what is this?"), ImagePart("AAAA"), DocumentPart("BBBB", name="a.pdf"))
-    ),
-    Message.assistant(
-        (ThinkingPart("hm"), TextPart("let me see")), [ToolCall("1", "f", '{"a": 1}')]
-    ),
-    Message.tool((JsonPart({"b": 2}),), "1", name="f"),
-)
 
 
 def test_a_conversation_is_encoded_as_in_the_documentation():
