@@ -31,7 +31,7 @@ from stage1_context.journal import (
     record_from_json,
     record_to_json,
 )
-from tests.stage1_context.sessions import json_values
+from tests.random_values import json_values
 from tests.tables import for_each
 
 PARTS = (
@@ -97,7 +97,7 @@ def test_the_records_above_include_every_kind():
     assert {record.kind for record in RECORDS.values()} | {"message"} == set(known)
 
 
-@given(json_values, st.text(st.characters(), max_size=20), st.integers())
+@given(json_values(st.text()), st.text(st.characters(), max_size=20), st.integers())
 def test_records_with_any_value_text_and_number_are_restored_from_json(value, text, number):
     message = Message.assistant(text, [ToolCall("a", "f", text or "{}")], raw_text=text or None)
     repair = RepairRecord(((number, message),), (number,))
