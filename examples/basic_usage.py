@@ -103,7 +103,7 @@ async def run_pipeline(
     async with Gateway.from_env(model, on_event=print_request) as gateway:
         context = ContextEngine(window=KeepSystemAndRecent(max_tokens=100_000))
         session = await context.create_session(system_prompt="You are a helpful assistant.")
-        deps = ToolLoopDeps(gateway.chat, context, tool_registry=registry)
+        deps = ToolLoopDeps(gateway, context, tool_registry=registry)
 
         def on_event(event: LoopEvent) -> None:
             print_turn(event, show_messages)

@@ -145,7 +145,7 @@ async def main(outside: Path) -> None:
         return type(error).__name__
 
     async with Gateway("openai:any", transport=ScriptedModel(REPLIES)) as gateway:
-        deps = ToolLoopDeps(gateway.chat, tool_registry=Folder(root).tools())
+        deps = ToolLoopDeps(gateway, tool_registry=Folder(root).tools())
         session = await deps.context_engine.create_session()
         question = "Add what Ada likes."
         result = await run_tool_loop(

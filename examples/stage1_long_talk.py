@@ -38,7 +38,7 @@ async def talk(gateway: Gateway, context: ContextEngine) -> None:
     await context.create_session("ada", system_prompt="Be brief.")
     for sentence in SENTENCES:
         await ask(gateway, context, sentence)
-        compaction = await context.compact("ada", gateway.chat)
+        compaction = await context.compact("ada", gateway)
         if compaction.done:
             print(f"  {compaction.reason} {await context.get_summary('ada')}")
     await context.add_message("ada", OPEN_CALL)

@@ -55,7 +55,7 @@ async def correct_a_model(controller: OutputController) -> None:
     async with Gateway("offline:teacher", transport=model) as gateway:
 
         async def chat(messages: list[dict[str, Any]]) -> ChatResponse:
-            """Print each request and reply; `gateway.chat` can be passed directly."""
+            """Print each request and reply; other programs pass the gateway itself."""
             reply = await gateway.chat(messages)
             request = messages[-1]["content"].replace("\n", "\n  ")
             print(f"  {request}\n  -> {reply.content}")

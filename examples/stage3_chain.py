@@ -57,14 +57,14 @@ async def main() -> None:
     await context.add_message(session, question)
     async with Gateway("openai:any", api_key="none", transport=MODEL) as gateway:
         first_reply = await gateway.chat([question], tools=book.specs())  # your own request
-        options = ToolChainOptions(gateway.chat, [question], variables=context.transcript(session))
+        options = ToolChainOptions(gateway, [question], variables=context.transcript(session))
         chain = await execute_tool_chain(book, first_reply, options)
         await context.add_message(session, chain.as_message())  # one message for the whole chain
         print("-- The whole chain as one message; its first block explains the log to the model:")
         print(chain.as_message().text)
         print("-- Variable of chapter 1:", chain.tool_call_history[0].variable)
 
-        deps = ToolLoopDeps(gateway.chat, context, tool_registry=book)
+        deps = ToolLoopDeps(gateway, context, tool_registry=book)
         result = await run_tool_loop(
             deps, session, "How does chapter 1 end?", dialect=NativeDialect()
         )

@@ -61,7 +61,7 @@ async def answer(provider: str, dialect: Dialect, script: Sequence[str | Message
     """Ask the question in one format, and print the stored history."""
     model = PrintingModel(script)
     async with Gateway(f"{provider}:any", api_key="none", transport=model) as gateway:
-        deps = ToolLoopDeps(gateway.chat, tool_registry=[get_weather])
+        deps = ToolLoopDeps(gateway, tool_registry=[get_weather])
         session = await deps.context_engine.create_session()
         await run_tool_loop(deps, session, "How is Rome?", dialect=dialect)
         history = await deps.context_engine.history(session)

@@ -43,7 +43,7 @@ async def main(part: str, path: str) -> None:
     model = ScriptedModel([calls if part == "start" else "Please check the payment."])
     context = ContextEngine(store=SqliteStore(path))
     async with Gateway("openai:any", api_key="none", transport=model) as gateway, context:
-        deps = ToolLoopDeps(gateway.chat, context, tool_registry=tools)
+        deps = ToolLoopDeps(gateway, context, tool_registry=tools)
         dialect = NativeDialect()
         if part == "start":
             await context.create_session("trip")

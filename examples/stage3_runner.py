@@ -62,7 +62,7 @@ async def main() -> None:
     )
     params = RunnerParams(messages=[Message.user("How warm is it?")], dialect=NativeDialect())
     async with Gateway("openai:any", api_key="none", transport=model) as gateway:
-        deps = ToolLoopDeps(gateway.chat, tool_registry=[get_weather])
+        deps = ToolLoopDeps(gateway, tool_registry=[get_weather])
         await push_a_message(deps, params)
         print("Another runner, with at most two requests:")
         await stop_at_a_limit(deps, params)

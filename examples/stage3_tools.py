@@ -47,7 +47,7 @@ async def main() -> None:
     for name, value in (divide.parameters or {}).items():
         print(f"  {name}: {json.dumps(value)}")
     async with Gateway("openai:any", transport=ScriptedModel(REPLIES)) as gateway:
-        deps = ToolLoopDeps(gateway.chat, tool_registry=[divide])
+        deps = ToolLoopDeps(gateway, tool_registry=[divide])
         session = await deps.context_engine.create_session()
         result = await run_tool_loop(deps, session, "What is 1 divided by 2?")
         history = await deps.context_engine.history(session)

@@ -14,6 +14,7 @@ Reading order:
     request        `ChatRequest` and the description of a tool
     response       `ChatResponse`, token counts and finish reasons
     events         what the gateway reports about a request
+    model          `ChatModel`: what the later stages know about a model
     retry          which errors are retried, and after which wait
     settings       the model and the key from environment variables
     gateway        `Gateway`: encode, post, read, retry, fall back
@@ -62,6 +63,9 @@ from stage0_gateway.messages import Messages as Messages
 from stage0_gateway.messages import Role as Role
 from stage0_gateway.messages import as_message as as_message
 from stage0_gateway.messages import as_messages as as_messages
+from stage0_gateway.model import Chat as Chat
+from stage0_gateway.model import ChatModel as ChatModel
+from stage0_gateway.model import chat_of as chat_of
 from stage0_gateway.offline.model import OfflineModel as OfflineModel
 from stage0_gateway.offline.model import offline_faults as offline_faults
 from stage0_gateway.offline.model import offline_server as offline_server
@@ -103,6 +107,8 @@ __all__ = [
     "FUNCTION",
     "Accepted",
     "AuthenticationFailed",
+    "Chat",
+    "ChatModel",
     "ChatOptions",
     "ChatRequest",
     "ChatResponse",
@@ -161,6 +167,7 @@ __all__ = [
     "WireFormat",
     "as_message",
     "as_messages",
+    "chat_of",
     "check_arguments",
     "normalize_finish_reason",
     "offline_faults",

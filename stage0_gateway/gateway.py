@@ -102,6 +102,8 @@ class Gateway:
         TypeError: The model, the URL or the key has the wrong type.
     """
 
+    accepts_cache_key = True
+
     def __init__(
         self,
         model: str,

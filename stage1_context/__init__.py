@@ -26,7 +26,6 @@ Rooms:
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from stage1_context.compaction.compact import Compaction as Compaction
 from stage1_context.compaction.compact import CompactionPolicy as CompactionPolicy
 from stage1_context.counting.calibration import Calibration as Calibration
 from stage1_context.counting.heuristic import ApproximateCounter as ApproximateCounter
@@ -59,6 +58,7 @@ from stage1_context.store import check_session_id as check_session_id
 from stage1_context.tokens import Counted as Counted
 from stage1_context.tokens import TokenCounter as TokenCounter
 from stage1_context.tokens import message_tokens as message_tokens
+from stage1_context.transcript import Compaction as Compaction
 from stage1_context.transcript import Transcript as Transcript
 from stage1_context.variables import VariableStore as VariableStore
 from stage1_context.view.explanation import Explained as Explained

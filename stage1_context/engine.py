@@ -10,14 +10,16 @@ from typing import Any, Self
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
-from stage0_gateway import Accepted, Message, Usage, as_message, check_arguments
-from stage1_context.compaction.compact import (
-    AutomaticCompaction,
-    Compaction,
-    CompactionPolicy,
-    compact,
+from stage0_gateway import (
+    Accepted,
+    Chat,
+    ChatModel,
+    Message,
+    Usage,
+    as_message,
+    check_arguments,
 )
-from stage1_context.compaction.summarize import Chat
+from stage1_context.compaction.compact import AutomaticCompaction, CompactionPolicy, compact
 from stage1_context.counting.calibration import Calibration
 from stage1_context.errors import SessionExists
 from stage1_context.history import MessageHistory
@@ -25,7 +27,7 @@ from stage1_context.journal import VIEW_KINDS, MessageRecord
 from stage1_context.store import MemoryStore, SessionInfo, SessionStore
 from stage1_context.stores.export import export_session, import_session
 from stage1_context.tokens import TokenCounter
-from stage1_context.transcript import Transcript
+from stage1_context.transcript import Compaction, Transcript
 from stage1_context.variables import VariableStore
 from stage1_context.view.explanation import Explanation, explain
 from stage1_context.view.projection import details_of
@@ -39,7 +41,7 @@ _ACCEPTED = {
     "store": Accepted("create", "a store such as SqliteStore('sessions.db')"),
     "window": Accepted("select", "a window such as KeepSystemAndRecent(max_tokens=8000)"),
     "token_counter": Accepted("count", "a counter such as TiktokenCounter('gpt-5-mini')"),
-    "compaction": Accepted(CompactionPolicy, "CompactionPolicy(gateway.chat, threshold=0.8)"),
+    "compaction": Accepted(CompactionPolicy, "CompactionPolicy(gateway, threshold=0.8)"),
 }
 
 
@@ -283,10 +285,10 @@ class ContextEngine:
     async def compact(
         self,
         session_id: str,
-        chat: Chat,
+        chat: Chat | ChatModel,
         *,
-        at: float = 1.0,
-        to: float = 0.5,
+        threshold: float = 1.0,
+        target: float = 0.5,
         reserve_tokens: int = 0,
     ) -> Compaction:
         """Let a model summarize the old messages if the window is full. The history keeps them.
@@ -295,10 +297,11 @@ class ContextEngine:
 
         Args:
             session_id: The session.
-            chat: Sends messages to a model, and returns the reply or its text; `Gateway.chat`.
-            at: The fill of the window from which to act; 0.8 is four fifths. A session without a
-                window, or with a custom window, counts as full.
-            to: The part of the window that the newest messages, which stay, may fill afterwards.
+            chat: The model: a `Gateway`, or an async function that returns the reply or its text.
+            threshold: The fill of the window from which to act; 0.8 is four fifths. A session
+                without a window, or with a custom window, counts as full.
+            target: The part of the window that the newest messages, which stay, may fill
+                afterwards.
             reserve_tokens: Tokens for the reply.
 
         Returns:
@@ -307,10 +310,10 @@ class ContextEngine:
         Raises:
             SessionNotFound: The session does not exist.
             WindowTooSmall: The newest exchange does not fit.
-            ValueError: `at` or `to` is invalid.
-            TypeError: `chat` is not a function.
+            ValueError: `threshold` or `target` is invalid.
+            TypeError: `chat` is neither a gateway nor a function.
         """
-        policy = CompactionPolicy(chat, at, to)
+        policy = CompactionPolicy(chat, threshold, target)
         return await compact(self.transcript(session_id), policy, reserve_tokens)
 
     @property

@@ -3,13 +3,14 @@
 It reads the journal through a `JournalReader`, so the cost of a turn does not grow with the
 history. It knows no models and no tools; the loop of stage 3 works on it.
 
-Several processes may write to one session. An append with `expected` raises SessionConflict if
+Several processes may write to one session. An append with `since` raises SessionConflict if
 another process added a reply or the progress of a call. Then no tool runs twice, and
 `repair_history` restores one result per call.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 
 from stage0_gateway import ChatResponse, Message, Usage
 from stage1_context.counting.calibration import Calibration
@@ -26,16 +27,50 @@ from stage1_context.view.projection import exchanges_of, history_of, shown_excha
 from stage1_context.view.selection import Selection, select
 from stage1_context.window import KeepEverything, TokenBudget, WindowPolicy
 
-OnSummary = Callable[[ChatResponse], None]
-"""Called with each reply of a model that summarizes old messages."""
 
-AutoCompact = Callable[["Transcript", Selection, Message | None, OnSummary], Awaitable[Selection]]
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """The result of a compaction, which lets a model summarize old messages.
+
+    Attributes:
+        session_id: The session.
+        done: Whether a summary was added.
+        reason: The reason, as a sentence.
+        fill: The fill of the window before; 1.0 is full.
+        summarized: The number of messages that the summary replaces in addition.
+        before: The messages that the summary replaces: the earlier summary, then the others.
+        after: The message with the summary; None if none was added.
+        error: The exception of the model's call, if it failed.
+        usage: The tokens of the replies that wrote the summary, also of one that is not used.
+        cost: The cost of these replies in US dollars; None if no price is known.
+        replies: These replies.
+    """
+
+    session_id: str
+    done: bool
+    reason: str
+    fill: float
+    summarized: int = 0
+    before: tuple[Message, ...] = field(default=(), repr=False)
+    after: Message | None = field(default=None, repr=False)
+    error: BaseException | None = field(default=None, repr=False)
+    usage: Usage = field(default_factory=Usage)
+    cost: float | None = None
+    replies: tuple[ChatResponse, ...] = field(default=(), repr=False)
+
+
+OnCompaction = Callable[[Compaction], None]
+"""Called with the result of each attempt to compact a session."""
+
+AutoCompact = Callable[
+    ["Transcript", Selection, Message | None, OnCompaction], Awaitable[Selection]
+]
 """Called with the selection and the pinned message of each request. It may summarize old messages,
 and returns the selection to send."""
 
 
-def ignore_summary(reply: ChatResponse) -> None:
-    """Do nothing with the reply of a model that summarizes old messages."""
+def ignore_compaction(compaction: Compaction) -> None:
+    """Do nothing with the result of a compaction."""
 
 
 class Transcript:
@@ -97,16 +132,16 @@ class Transcript:
         """The number of records when the journal was read or written last."""
         return self._reader.length
 
-    async def append(self, *entries: Message | Record, expected: int | None = None) -> int:
+    async def append(self, *entries: Message | Record, since: int | None = None) -> int:
         """Append messages and other records, all or none.
 
         A cancellation is delivered after the write, at the caller's next wait. If `asyncio.run`
-        ends during the write and `expected` is None, CancelledError is raised here, and the entries
+        ends during the write and `since` is None, CancelledError is raised here, and the entries
         may be stored or not.
 
         Args:
             entries: The messages and records.
-            expected: Refuse if another writer added a reply or the progress of a call since the
+            since: Refuse if another writer added a reply or the progress of a call since the
                 journal had so many records. Other additions, such as user messages, are no
                 conflict. None appends in any case.
 
@@ -122,31 +157,29 @@ class Transcript:
         for entry in entries:
             records.append(MessageRecord(entry) if isinstance(entry, Message) else entry)
         if type(self.store) is MemoryStore:  # writes without waiting
-            return await self._append(records, expected, False)
+            return await self._append(records, since, False)
         return await run_shielded(
-            lambda is_repeated: self._append(records, expected, is_repeated),
-            repeat=expected is not None,
+            lambda is_repeated: self._append(records, since, is_repeated),
+            repeat=since is not None,
         )
 
-    async def _append(
-        self, records: Sequence[Record], expected: int | None, is_repeated: bool
-    ) -> int:
+    async def _append(self, records: Sequence[Record], since: int | None, is_repeated: bool) -> int:
         while True:
             try:
-                length = await self.store.append(self.session_id, *records, expected=expected)
+                length = await self.store.append(self.session_id, *records, expected=since)
                 break
             except SessionConflict:
-                if expected is None:
+                if since is None:
                     raise
-                new = [each for _, each in await self.store.read(self.session_id, expected)]
+                new = [record for _, record in await self.store.read(self.session_id, since)]
                 if is_repeated and (stored := _find_stored(records, new)) is not None:
-                    return expected + stored + len(records)
+                    return since + stored + len(records)
                 if not new or any(map(_is_progress, new)):
                     raise SessionConflict(
                         f"Another writer continued the session {self.session_id!r}: it added a "
                         "reply or the progress of a call. Read the new records and decide again."
                     ) from None
-                expected += len(new)
+                since += len(new)
         self._reader.on_append(records, length)
         return length
 
@@ -157,7 +190,7 @@ class Transcript:
         reserve_tokens: int = 0,
         include_summary: bool = True,
         pinned: Message | None = None,
-        on_summary: OnSummary = ignore_summary,
+        on_compaction: OnCompaction = ignore_compaction,
     ) -> list[Message]:
         """Return the messages of the next request.
 
@@ -166,7 +199,7 @@ class Transcript:
             reserve_tokens: Tokens to leave for the reply.
             include_summary: False shows the messages that a summary replaces, and no summary.
             pinned: A message to send even if the window drops it, then before the other messages.
-            on_summary: Called with each reply of a model that summarizes old messages.
+            on_compaction: Called with the result of each attempt to compact the session.
 
         Raises:
             SessionNotFound: The session does not exist.
@@ -179,7 +212,7 @@ class Transcript:
             pinned=pinned,
         )
         if self.auto_compact is not None and include_summary:
-            selection = await self.auto_compact(self, selection, pinned, on_summary)
+            selection = await self.auto_compact(self, selection, pinned, on_compaction)
         self.last_request = selection
         return [each.message for each in selection.chosen]
 
@@ -261,7 +294,7 @@ class Transcript:
         exchange, length = await self._reader.newest_exchange(), self._reader.length
         entries = [(each.index, each.message) for each in exchange]
         if records := repairs(exchanges_of(entries)):
-            await self.append(*records, expected=length)
+            await self.append(*records, since=length)
 
     async def repair_closed_exchanges(self) -> None:
         """Repair the messages that were read, except the newest exchange while it is open.
@@ -277,7 +310,7 @@ class Transcript:
             entries += self._reader.results
         skip = exchange[0].index if is_open(exchange) else None
         if records := repairs(exchanges_of(entries), skip):
-            await self.append(*records, expected=length)
+            await self.append(*records, since=length)
 
     async def repair_history(self) -> list[str]:
         """Give each call of the whole history one result.
@@ -292,7 +325,7 @@ class Transcript:
         entries = await self.store.read(self.session_id, 0, length, kinds=VIEW_KINDS)
         problems = history_of(entries).check_history()
         if problems:
-            await self.append(*repairs(shown_exchanges(entries)), expected=length)
+            await self.append(*repairs(shown_exchanges(entries)), since=length)
         return problems
 
     async def info(self) -> SessionInfo:

@@ -16,6 +16,7 @@ from stage2_output.extract import doubts, extract_json, find_json, missing_json_
 from stage2_output.extraction.lookaround import is_answer_position
 from stage2_output.request import (
     Chat,
+    ChatObject,
     SchemaChat,
     add_usage,
     correction,
@@ -89,7 +90,7 @@ class OutputController:
 
     async def request(
         self,
-        chat: Chat,
+        chat: Chat | ChatObject,
         messages: Iterable[Any],
         schema: Any,
         *,
@@ -103,9 +104,9 @@ class OutputController:
         this does not count as an attempt.
 
         Args:
-            chat: An async function. It accepts messages as mappings and returns a text, or a reply
-                with `content` and `finish_reason`, as `Gateway.chat` does. If its object has
-                `supports_schema`, an object schema is also passed as `response_schema`.
+            chat: A `Gateway`, or an async function. The function accepts messages as mappings and
+                returns a text, or a reply with `content` and `finish_reason`. If the gateway's
+                server supports it, an object schema is also passed as `response_schema`.
             messages: The conversation that requests the data: mappings, or objects with `to_dict()`
                 such as `Message`. A text is one user message.
             schema: The schema of the data, as for `parse_and_validate`.

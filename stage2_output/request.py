@@ -1,8 +1,8 @@
 """Build requests for data: the messages, the schema for the server, and the corrections.
 
-A `chat` is any async function that accepts messages as plain mappings. It returns a text, or an
-object with `content` and `finish_reason`. This module knows no gateway. The object that `chat`
-belongs to declares with `supports_schema` whether its server accepts a schema. Used by
+A `chat` is any async function that accepts messages as plain mappings, or an object with such a
+function as `chat`, and `supports_schema`: whether its server accepts a schema. The function returns
+a text, or an object with `content` and `finish_reason`. This module knows no gateway. Used by
 `OutputController.request`, which repeats the requests.
 """
 
@@ -10,7 +10,7 @@ import inspect
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from stage2_output.errors import InvalidSchema
 from stage2_output.feedback import feedback
@@ -45,9 +45,20 @@ class Reply:
 
 
 Chat = Callable[..., Awaitable[Any]]
-"""Accepts a list of messages as dicts, and `response_schema=` if its object has
-`supports_schema`. Returns a text, or an object with the attributes of `Reply`; only `content` and
-`finish_reason` are required."""
+"""Accepts a list of messages as dicts. Returns a text, or an object with the attributes of `Reply`;
+only `content` and `finish_reason` are required."""
+
+
+class ChatObject(Protocol):
+    """An object that sends messages, such as a `Gateway`."""
+
+    @property
+    def supports_schema(self) -> bool:
+        """Whether `chat` accepts `response_schema=`, the JSON Schema of the reply."""
+
+    @property
+    def chat(self) -> Chat:
+        """Sends the messages."""
 
 
 class SchemaChat:
@@ -58,19 +69,18 @@ class SchemaChat:
     request is then sent again without the schema.
 
     Args:
-        chat: Sends the messages; its exceptions propagate.
+        chat: Sends the messages; exceptions propagate.
         schema: The JSON Schema of the data.
     """
 
-    def __init__(self, chat: Chat, schema: Any) -> None:
-        if not callable(chat):
-            raise TypeError(
-                f"chat must be an async function such as gateway.chat, not {chat!r:.80}."
-            )
-        self._chat = chat
+    def __init__(self, chat: Chat | ChatObject, schema: Any) -> None:
+        send: Any = getattr(chat, "chat", chat)
+        if not callable(send):
+            raise TypeError(f"chat must be a Gateway or an async function, not {chat!r:.80}.")
+        self._chat: Chat = send
         is_object = isinstance(schema, dict) and schema.get("type") == "object"
-        supports_schema = getattr(getattr(chat, "__self__", None), "supports_schema", False)
-        self._schema = schema if is_object and supports_schema is True else None
+        supports_schema = getattr(chat, "supports_schema", False)  # a function has no such fact
+        self._schema = schema if is_object and supports_schema else None
 
     async def reply(self, messages: list[dict[str, Any]]) -> Reply:
         """Return the reply to a conversation.

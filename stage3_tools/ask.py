@@ -52,7 +52,7 @@ async def ask(
     async with AsyncExitStack() as stack:
         if not isinstance(model, Gateway):
             model = await stack.enter_async_context(Gateway.from_env(model))
-        deps = ToolLoopDeps(model.chat, tool_registry=registry)
+        deps = ToolLoopDeps(model, tool_registry=registry)
         session_id = await deps.context_engine.create_session()
         return await run_tool_loop(deps, session_id, question, **options)
 

@@ -12,12 +12,14 @@ from typing import Any, Protocol, TypeVar
 from stage0_gateway import (
     FUNCTION,
     Accepted,
-    ChatResponse,
+    Chat,
+    ChatModel,
     Message,
     MessageStream,
     Reasoning,
     ToolSpec,
     Usage,
+    chat_of,
     check_arguments,
 )
 from stage1_context import ContextEngine
@@ -95,8 +97,8 @@ class RequestInfo:
     last: bool
 
 
-Chat = Callable[..., Awaitable[ChatResponse | str]]
-"""Sends messages to a model, with keywords such as `tools` and `temperature` where they are set."""
+Stream = Callable[..., MessageStream]
+"""Sends messages to a model, and returns the reply while it arrives."""
 
 EditedMessages = Iterable[Message | Mapping[str, Any]] | None
 BeforeSend = Callable[[Sequence[Message], RequestInfo], EditedMessages | Awaitable[EditedMessages]]
@@ -105,17 +107,31 @@ BeforeSend = Callable[[Sequence[Message], RequestInfo], EditedMessages | Awaitab
 
 @dataclass(frozen=True, init=False)
 class ToolLoopDeps:
-    """The parts that a run uses, one from each stage. Only `chat` is required.
+    """The parts that a run uses, one from each stage. Only the model is required.
+
+        ToolLoopDeps(gateway)                    the usual form
+        ToolLoopDeps(logged, gateway=gateway)    a function of the program around the gateway
+
+    Args:
+        chat: The model: a `Gateway`, or another `ChatModel`; or any async function that sends
+            messages and returns a `ChatResponse` or a text. Nothing is known about the model behind
+            a function, unless `gateway` names it.
+        context_engine: As the attribute; None creates an engine that stores sessions in memory.
+        output_controller: As the attribute; None creates one.
+        tool_registry: A `ToolRegistry`, or a list of tools and functions, which are converted as by
+            `@tool`. None registers no tools.
+        stream: True streams the replies through the gateway. A function sends messages and returns
+            a `MessageStream`. None uses `chat`.
+        gateway: The model behind a function.
 
     Attributes:
-        chat: Sends messages and returns the reply: `gateway.chat`, or any async function that
-            returns a `ChatResponse` or a text.
-        context_engine: Stores the sessions; None creates an engine that stores them in memory.
-        output_controller: Parses decisions; None creates one.
-        tool_registry: The tools: a `ToolRegistry`, or a list of tools and functions, which are
-            converted as by `@tool`. None registers no tools.
-        stream: Sends messages and returns the reply while it arrives; `gateway.stream`. If it is
-            set, it is used instead of `chat`, and the event `reply_stream` holds each reply.
+        chat: The function that sends messages and returns the reply.
+        context_engine: Stores the sessions.
+        output_controller: Parses decisions.
+        tool_registry: The tools.
+        stream: The function that returns the reply while it arrives, as the event `reply_stream`
+            holds it; used instead of `chat`. None does not stream.
+        gateway: The model; None if it is unknown.
 
     Raises:
         TypeError: A part has the wrong type.
@@ -126,32 +142,52 @@ class ToolLoopDeps:
     context_engine: ContextEngine
     output_controller: OutputController
     tool_registry: ToolRegistry
-    stream: Callable[..., MessageStream] | None
+    stream: Stream | None
+    gateway: ChatModel | None
 
     def __init__(
         self,
-        chat: Chat,
+        chat: Chat | ChatModel,
         context_engine: ContextEngine | None = None,
         output_controller: OutputController | None = None,
         tool_registry: ToolRegistry | Iterable[Registrable] | None = None,
-        stream: Callable[..., MessageStream] | None = None,
+        stream: Stream | bool | None = None,
+        *,
+        gateway: ChatModel | None = None,
     ) -> None:
-        if not callable(stream if chat is None else chat):
-            raise TypeError(
-                "chat must be an async function such as gateway.chat, which returns a ChatResponse "
-                f"or a text, not {type(chat).__name__}."
-            )
+        if gateway is None and isinstance(chat, ChatModel):
+            gateway = chat
+        check_arguments({"gateway": gateway}, _ACCEPTED_GATEWAY)
         engine = ContextEngine() if context_engine is None else context_engine
         if not isinstance(engine, ContextEngine):
             raise type_error("context_engine", engine, ContextEngine)
         controller = OutputController() if output_controller is None else output_controller
         if not isinstance(controller, OutputController):
             raise type_error("output_controller", controller, OutputController)
-        if stream is not None and not callable(stream):
-            raise TypeError(f"stream must be gateway.stream, or None, not {stream!r:.80}.")
-        parts = (chat, engine, controller, as_registry(tool_registry), stream)
-        for name, part in zip(self.__dataclass_fields__, parts, strict=True):
+        parts = {
+            "chat": chat_of(chat),
+            "context_engine": engine,
+            "output_controller": controller,
+            "tool_registry": as_registry(tool_registry),
+            "stream": _stream_of(stream, gateway),
+            "gateway": gateway,
+        }
+        for name, part in parts.items():
             object.__setattr__(self, name, part)  # the dataclass is frozen
+
+
+def _stream_of(stream: Stream | bool | None, gateway: ChatModel | None) -> Stream | None:
+    """Return the function that streams replies; None if they are not streamed."""
+    if stream is True:
+        if gateway is None:
+            raise TypeError(
+                "stream=True needs a known model: write ToolLoopDeps(gateway, stream=True), or "
+                "ToolLoopDeps(chat, stream=True, gateway=gateway)."
+            )
+        return gateway.stream
+    if stream and not callable(stream):
+        raise TypeError(f"stream must be True, a function, or None, not {stream!r:.80}.")
+    return stream or None
 
 
 class RunTrace(Protocol):
@@ -258,6 +294,7 @@ class ToolLoopOptions:
             object.__setattr__(self, name, value)  # the dataclass is frozen
 
 
+_ACCEPTED_GATEWAY = {"gateway": Accepted(ChatModel, "a Gateway")}
 _ACCEPTED = {
     "max_tool_rounds": Accepted(int, "a whole number", 0),
     "max_parse_retries": Accepted(int, "a whole number", 0, required=True),

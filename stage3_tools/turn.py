@@ -106,7 +106,7 @@ async def _select_messages(run: RunState, tools: ToolRegistry, instruction: str)
         extra_text=run.dialect.describe(tools) + instruction,
         reserve_tokens=run.options.max_tokens or 0,
         pinned=run.question,
-        on_summary=run.add_summary,
+        on_compaction=run.add_compaction,
     )
     messages = await select()
     return await _repaired(run, select) if _has_open_calls(messages) else messages
@@ -246,7 +246,7 @@ async def act(run: RunState, turn: Turn, skip_reason: str = "") -> None:
         run.tool_choice = None
     match turn.interpretation:
         case ToolCalls(message, repairs):
-            length = await run.transcript.append(message, expected=run.expected_length)
+            length = await run.transcript.append(message, since=run.expected_length)
             before = len(run.records)
             try:
                 turn.waiting = await run_and_record_calls(
@@ -276,5 +276,5 @@ async def act(run: RunState, turn: Turn, skip_reason: str = "") -> None:
 
 async def _append_reply(run: RunState, turn: Turn, *messages: Message) -> None:
     if messages:
-        await run.transcript.append(*messages, expected=run.expected_length)
+        await run.transcript.append(*messages, since=run.expected_length)
     turn.acted = True

@@ -99,7 +99,7 @@ def run_script(
         async with Gateway("openai:any", transport=ScriptedModel(replies)) as gateway:
             context = ContextEngine()
             session = await context.create_session(system_prompt="Be brief.")
-            deps = ToolLoopDeps(gateway.chat, context, OutputController(), registry)
+            deps = ToolLoopDeps(gateway, context, OutputController(), registry)
             result = await run_tool_loop(deps, session, "Please!", options)
             return result, list(await context.history(session))
 

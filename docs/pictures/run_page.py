@@ -71,7 +71,7 @@ async def record(path: Path, pace: float = 1) -> None:
     async with Gateway(
         "openai:gpt-5-mini", api_key="any", transport=model, prices=prices
     ) as gateway:
-        deps = ToolLoopDeps(gateway.chat, tool_registry=[get_weather])
+        deps = ToolLoopDeps(gateway, tool_registry=[get_weather])
         session = await deps.context_engine.create_session()
         dialect = PromptDialect(multiple=True)
         await run_tool_loop(deps, session, QUESTION, dialect=dialect, trace=RunFile(path))

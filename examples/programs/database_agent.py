@@ -103,7 +103,7 @@ async def answer(question: str, session: str, db: Path) -> None:
     async with Gateway.from_env() as gateway, engine:
         await engine.create_session(session, system_prompt=PROMPT, exist_ok=True)
         tools = Database(db).tools()
-        deps = ToolLoopDeps(gateway.chat, engine, tool_registry=tools, stream=gateway.stream)
+        deps = ToolLoopDeps(gateway, engine, tool_registry=tools, stream=True)
         dialect = NativeDialect()
         async for event in run_events(deps, session, question, dialect=dialect, approve=approve):
             if event.name == "reply_stream":

@@ -40,7 +40,7 @@ async def main() -> None:
     question = Message.user("Get the weather in Paris, and add 15 and 7.")
     params = RunnerParams(messages=[question], dialect=NativeDialect(), max_tokens=1024)
     async with Gateway.from_env() as gateway:
-        runner = ToolRunner(ToolLoopDeps(gateway.chat, tool_registry=[get_weather, add]), params)
+        runner = ToolRunner(ToolLoopDeps(gateway, tool_registry=[get_weather, add]), params)
         async for message in runner:
             print(message.finish_reason, message.content, *message.tool_calls)
         print(runner.result and runner.result.status)

@@ -17,24 +17,27 @@ Not covered: the truth of a summary, which a model wrote; a model that obeys a t
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
 from stage0_gateway import (
     FUNCTION,
     Accepted,
+    Chat,
+    ChatModel,
     ChatResponse,
     Message,
     Usage,
+    chat_of,
     check_arguments,
     response_of,
 )
-from stage1_context.compaction.summarize import Chat, summarize
+from stage1_context.compaction.summarize import summarize
 from stage1_context.errors import SessionConflict, WindowTooSmall
 from stage1_context.store import LoopLock
 from stage1_context.tokens import Counted
-from stage1_context.transcript import OnSummary, Transcript, ignore_summary
+from stage1_context.transcript import Compaction, OnCompaction, Transcript, ignore_compaction
 from stage1_context.view.projection import summary_message
 from stage1_context.view.selection import Selection
 from stage1_context.window import DropOldest, KeepSystemAndRecent, exchange_start
@@ -49,33 +52,7 @@ _PAUSE = 20
 """The number of new records until an automatic compaction without effect is repeated."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compaction:
-    """The result of a compaction.
-
-    Attributes:
-        session_id: The session.
-        done: Whether a summary was added.
-        reason: The reason, as a sentence.
-        fill: The fill of the window before; 1.0 is full.
-        summarized: The number of messages that the summary replaces in addition.
-        error: The exception of the model's call, if it failed.
-        usage: The tokens of the replies that wrote the summary, also of one that is not used.
-        cost: The cost of these replies in US dollars; None if no price is known.
-    """
-
-    session_id: str
-    done: bool
-    reason: str
-    fill: float
-    summarized: int = 0
-    error: Exception | None = field(default=None, repr=False)
-    usage: Usage = field(default_factory=Usage)
-    cost: float | None = None
-
-
 _ACCEPTED = {
-    "chat": Accepted(FUNCTION, "a function such as gateway.chat", required=True),
     "threshold": Accepted(int | float, "a number such as 0.8", required=True),
     "target": Accepted(int | float, "a number such as 0.5", required=True),
     "on_compaction": Accepted(FUNCTION, "a function of one Compaction"),
@@ -87,7 +64,7 @@ class CompactionPolicy:
     """When and how the sessions of an engine are compacted.
 
     Attributes:
-        chat: Sends messages to a model, and returns the reply or its text; `Gateway.chat`.
+        chat: The model: a `Gateway`, or an async function that returns the reply or its text.
         threshold: The fill of the window from which to act; 0.8 is four fifths.
         target: The part of the window that the newest messages, which stay, may fill afterwards.
         on_compaction: A plain function that receives each result of an automatic compaction, also
@@ -95,10 +72,10 @@ class CompactionPolicy:
 
     Raises:
         ValueError: `threshold` or `target` is invalid.
-        TypeError: `chat` is not a function.
+        TypeError: `chat` is neither a gateway nor a function.
     """
 
-    chat: Chat
+    chat: Chat | ChatModel
     threshold: float = 0.8
     target: float = 0.5
     on_compaction: Callable[[Compaction], None] | None = None
@@ -106,10 +83,11 @@ class CompactionPolicy:
     def __post_init__(self) -> None:
         fields = {name: getattr(self, name) for name in _ACCEPTED}
         check_arguments(fields, _ACCEPTED)
+        chat_of(self.chat)  # raises for other values
         if not (0 <= self.threshold <= _MAX_THRESHOLD and 0 <= self.target <= 1):
             raise ValueError(
-                f"The threshold (at) is {self.threshold} and the target (to) is {self.target}; "
-                "both are parts of the window: 0.8 is four fifths of it."
+                f"The threshold is {self.threshold} and the target is {self.target}; both are "
+                "parts of the window: 0.8 is four fifths of it."
             )
 
 
@@ -134,7 +112,7 @@ class AutomaticCompaction:
         transcript: Transcript,
         selection: Selection,
         pinned: Message | None,
-        on_summary: OnSummary,
+        on_compaction: OnCompaction,
     ) -> Selection:
         """Compact if a selection fills the window; return the selection to send."""
         policy, reserve_tokens = self._policy, selection.budget.reserve_tokens
@@ -143,7 +121,7 @@ class AutomaticCompaction:
         async with self._lock.get():
             if 0 <= transcript.length - self._paused_at < _PAUSE:
                 return selection
-            compaction = await compact(transcript, policy, reserve_tokens, on_summary)
+            compaction = await compact(transcript, policy, reserve_tokens, on_compaction)
             selection = await transcript.select(reserve_tokens=reserve_tokens, pinned=pinned)
             if compaction.fill < policy.threshold:  # another request compacted the session
                 return selection
@@ -158,21 +136,37 @@ async def compact(
     transcript: Transcript,
     policy: CompactionPolicy,
     reserve_tokens: int = 0,
-    on_summary: OnSummary = ignore_summary,
+    on_compaction: OnCompaction = ignore_compaction,
 ) -> Compaction:
-    """Summarize the old messages if the window is full; see `ContextEngine.compact`."""
-    replies = list[ChatResponse]()
+    """Summarize the old messages if the window is full; see `ContextEngine.compact`.
+
+    `on_compaction` receives the result, also of an attempt that was interrupted, but not if the
+    window is not full.
+    """
+    send, replies = chat_of(policy.chat), list[ChatResponse]()
 
     async def chat(messages: Sequence[Message]) -> ChatResponse:
-        reply = await response_of(policy.chat(messages))
+        reply = await response_of(send(messages))
         replies.append(reply)
-        on_summary(reply)
         return reply
 
-    compaction = await _compact(transcript, policy, reserve_tokens, chat)
+    try:
+        compaction = await _compact(transcript, policy, reserve_tokens, chat)
+    except BaseException as error:
+        interrupted = Compaction(transcript.session_id, False, "Interrupted.", 1.0, error=error)
+        on_compaction(_with_replies(interrupted, replies))
+        raise
+    compaction = _with_replies(compaction, replies)
+    if compaction.fill >= policy.threshold:
+        on_compaction(compaction)
+    return compaction
+
+
+def _with_replies(compaction: Compaction, replies: Sequence[ChatResponse]) -> Compaction:
     costs = [reply.cost for reply in replies if reply.cost is not None]
     usage = sum((reply.usage for reply in replies if reply.usage), Usage())
-    return replace(compaction, usage=usage, cost=sum(costs) if costs else None)
+    cost = sum(costs) if costs else None
+    return replace(compaction, usage=usage, cost=cost, replies=tuple(replies))
 
 
 async def _compact(
@@ -199,7 +193,9 @@ async def _compact(
     problem = problem or await _write(transcript, created, before, text, until)
     if problem is not None:
         return result(False, problem, fill)
-    return result(True, f"{len(old)} messages were summarized.", fill, len(old))
+    replaced = [summary_message(before), *messages] if before else messages
+    reason = f"{len(old)} messages were summarized."
+    return result(True, reason, fill, len(old), tuple(replaced), summary.message)
 
 
 def _is_filled(selection: Selection, part: float) -> bool:

@@ -6,11 +6,11 @@ windows nor sessions. `compact` uses it.
 
 import json
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from stage0_gateway import (
-    ChatResponse,
+    Chat,
     JsonPart,
     Message,
     Part,
@@ -20,9 +20,6 @@ from stage0_gateway import (
 )
 from stage1_context.errors import ContextError
 from stage1_context.tokens import TokenCounter
-
-Chat = Callable[..., Awaitable[ChatResponse | str]]
-"""Sends messages to a model and returns its reply, or the text of the reply."""
 
 _TASK = (
     "Summarize the old part of a conversation, which is about to be left out. Write what somebody "

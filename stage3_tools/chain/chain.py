@@ -14,14 +14,12 @@ from typing import Any, Literal
 
 from stage0_gateway import ChatResponse, GatewayError, Message, Usage
 from stage1_context import (
-    ContextEngine,
     MemoryStore,
     MessageRecord,
     StoreFailed,
     Transcript,
     VariableStore,
 )
-from stage2_output import OutputController
 from stage3_tools.chain.formatter import MessageFlowFormatter
 from stage3_tools.chain.options import ToolChainOptions
 from stage3_tools.dialects.protocol import ToolCalls
@@ -183,7 +181,9 @@ async def _start(
     options: ToolChainOptions,
 ) -> RunState:
     """The state of a run whose conversation is the context, in memory."""
-    deps = ToolLoopDeps(options.chat, ContextEngine(), OutputController(), registry, options.stream)
+    deps = ToolLoopDeps(
+        options.chat, tool_registry=registry, stream=options.stream, gateway=options.gateway
+    )
     prompt = Message.system(options.system_prompt or "")
     system = [prompt] if options.system_prompt and prompt not in context else []
     long_values = _long_values(options, [*context, reply.message])

@@ -4,17 +4,18 @@ While the chain runs, people see one text: the words of the model, and a line fo
 `chain.py`.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, replace
 from typing import Any, cast
 
 from stage0_gateway import (
     FUNCTION,
     Accepted,
-    ChatResponse,
+    Chat,
+    ChatModel,
     Message,
-    MessageStream,
     as_messages,
+    chat_of,
     check_arguments,
 )
 from stage1_context import Transcript
@@ -28,19 +29,17 @@ from stage3_tools.events import (
     ToolCalled,
     TurnEnded,
 )
-from stage3_tools.options import ToolLoopOptions
+from stage3_tools.options import Stream, ToolLoopOptions
 from stage3_tools.result import ToolResult
 from stage3_tools.run.notifier import Notifier
 from stage3_tools.variables.long_values import LongValues, json_value
 
 _ACCEPTED = {
-    "chat": Accepted(FUNCTION, "a function such as gateway.chat", required=True),
     "system_prompt": Accepted(str, "a text"),
     "check_tool_results": Accepted(bool, "True or False"),
     "on_tool_call_start": Accepted(FUNCTION, "a function of the name, the arguments and the id"),
     "on_tool_call_complete": Accepted(FUNCTION, "a function of the result and the id"),
     "on_llm_response_update": Accepted(FUNCTION, "a function of one text"),
-    "stream": Accepted(FUNCTION, "a function such as gateway.stream"),
     "variables": Accepted(Transcript | LongValues, "engine.transcript(session_id)"),
 }
 
@@ -50,7 +49,7 @@ class ToolChainOptions(ToolLoopOptions):
     """The options of a chain: those of `ToolLoopOptions`, and these.
 
     Attributes:
-        chat: Sends messages and returns the reply; `Gateway.chat`.
+        chat: The model: a `Gateway`, or an async function as in `ToolLoopDeps`.
         context_messages: The conversation before the first reply of the chain.
         max_rounds: Another name of `max_tool_rounds`.
         system_prompt: The system prompt, unless the context contains it already.
@@ -61,7 +60,8 @@ class ToolChainOptions(ToolLoopOptions):
         on_tool_call_complete: Called as `(result, call_id)` with each `ToolResult`, in call order.
         on_llm_response_update: Called with the text so far: the words of the model, streamed if
             `stream` is set and the dialect is a `NativeDialect`, and a line for each tool.
-        stream: `Gateway.stream`; used instead of `chat` if it is set.
+        stream: As in `ToolLoopDeps`: True streams the replies through the gateway.
+        gateway: The model behind a function, as in `ToolLoopDeps`.
         variables: Where long results are stored: a session, `engine.transcript(session_id)`; or the
             `variables` of an earlier chain's result. None stores them in memory, with the result of
             the chain. At the end of the chain, everything else that its flow shortens is stored
@@ -74,7 +74,7 @@ class ToolChainOptions(ToolLoopOptions):
         ValueError: A number is out of range, or two options contradict each other.
     """
 
-    chat: Callable[..., Awaitable[ChatResponse]]
+    chat: Chat | ChatModel
     context_messages: str | Sequence[Message | Mapping[str, Any]] = ()
     max_rounds: InitVar[int | None] = None
     system_prompt: str | None = None
@@ -82,11 +82,13 @@ class ToolChainOptions(ToolLoopOptions):
     on_tool_call_start: Callable[[str, Any, str], object] | None = None
     on_tool_call_complete: Callable[[ToolResult, str], object] | None = None
     on_llm_response_update: Callable[[str], object] | None = None
-    stream: Callable[..., MessageStream] | None = None
+    stream: Stream | bool | None = None
+    gateway: ChatModel | None = None
     variables: Transcript | LongValues | None = None
 
     def __post_init__(self, max_rounds: int | None) -> None:
         check_arguments(vars(self), _ACCEPTED)
+        chat_of(self.chat)  # raises for other values
         if self.check_tool_results and self.approve is None and self.approve_result is None:
             raise ValueError("check_tool_results needs an approver: set approve_result or approve.")
         if self.tool_choice is not None:

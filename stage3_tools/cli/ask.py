@@ -37,8 +37,7 @@ async def _answer(question: str, options: argparse.Namespace, terminal: Terminal
     tools = load_tools(options.tools)
     settings = loop_options(options, terminal, live)
     async with open_gateway(options.model, terminal) as gateway, ContextEngine() as engine:
-        stream = None if terminal.as_json else gateway.stream
-        deps = ToolLoopDeps(gateway.chat, engine, tool_registry=tools, stream=stream)
+        deps = ToolLoopDeps(gateway, engine, tool_registry=tools, stream=not terminal.as_json)
         session_id = await engine.create_session()
         result = await run_tool_loop(deps, session_id, question, on_event=live.on_event, **settings)
     if result.reply is not None and not terminal.as_json:

@@ -122,12 +122,7 @@ class Chat:
     async def _ask(self, question: str) -> None:
         live = self._live
         live.shown = ""  # of an interrupted reply
-        deps = ToolLoopDeps(
-            self._gateway.chat,
-            self._engine,
-            tool_registry=self._tools,
-            stream=self._gateway.stream,
-        )
+        deps = ToolLoopDeps(self._gateway, self._engine, tool_registry=self._tools, stream=True)
         result = await run_tool_loop(
             deps, self._session, question, on_event=live.on_event, **self._loop_options
         )

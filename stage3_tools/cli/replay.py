@@ -67,7 +67,7 @@ def _fork(options: argparse.Namespace, terminal: Terminal) -> int:
             terminal.note(
                 f"Asking {gateway.model}, named by {'--model' if options.model else origin}."
             )
-            return await fork_run(source, gateway.chat, fork, options.file, target)
+            return await fork_run(source, gateway, fork, options.file, target)
 
     result = asyncio.run(continue_run())
     if terminal.as_json:

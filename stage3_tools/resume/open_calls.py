@@ -91,7 +91,7 @@ async def close_open_calls(run: RunState, open_calls: OpenCalls) -> None:
     """Append a result for each open call without running it. Stored outcomes become results."""
     if open_calls.finished or (open_calls.pending and not open_calls.started):
         records = [_closing_record(run, call, open_calls) for call in open_calls.calls]
-        await run.transcript.append(*records, expected=open_calls.records)
+        await run.transcript.append(*records, since=open_calls.records)
     await run.transcript.close_open_calls()
 
 

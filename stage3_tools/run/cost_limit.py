@@ -5,17 +5,17 @@ before the first request if the gateway has no prices; otherwise the first reply
 the run. `RunLimits.reached` compares known costs. Used by `state.py`.
 """
 
-from stage0_gateway import ChatResponse, ConfigurationError, Gateway
+from stage0_gateway import ChatModel, ChatResponse, ConfigurationError
 from stage3_tools.options import RunLimits
 
 
-def check_prices(limits: RunLimits, gateway: object) -> None:
-    """Refuse a limit of the cost if the gateway of a run cannot know any cost.
+def check_prices(limits: RunLimits, gateway: ChatModel | None) -> None:
+    """Refuse a limit of the cost if the model of a run is known to have no prices.
 
     Raises:
         ConfigurationError: The gateway has no prices.
     """
-    if limits.cost is not None and isinstance(gateway, Gateway) and not gateway.has_prices:
+    if limits.cost is not None and gateway is not None and not gateway.has_prices:
         raise ConfigurationError(
             f"The limit of {limits.cost:g} dollars needs prices, and {gateway.model!r} has none. "
             f"{_add_prices(gateway.model)}"

@@ -181,7 +181,7 @@ class _ResultRecorder:
         self._run.tool_rounds += ran_tools(self.records)
 
     async def _append(self, *records: Any) -> None:
-        self._length = await self._run.transcript.append(*records, expected=self._length)
+        self._length = await self._run.transcript.append(*records, since=self._length)
 
     async def _message(self, result: ToolResult) -> tuple[Message, str | None]:
         """The message of a result and the id of its variable, created once."""

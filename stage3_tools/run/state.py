@@ -15,13 +15,12 @@ from typing import Any, Literal
 
 from stage0_gateway import (
     ChatResponse,
-    Gateway,
     Message,
     MessageStream,
     ToolCall,
     Usage,
 )
-from stage1_context import StoreFailed, Transcript
+from stage1_context import Compaction, StoreFailed, Transcript
 from stage2_output import feedback
 from stage3_tools.abort import RunStopped
 from stage3_tools.dialects.prompt import PromptDialect
@@ -173,14 +172,9 @@ class RunState:
     def __post_init__(self) -> None:
         self.tool_choice = self.options.tool_choice
         if self.options.limits is not None:
-            check_prices(self.options.limits, self._gateway)
+            check_prices(self.options.limits, self.deps.gateway)
         if self.options.trace is not None:
             self.trace = self.options.trace.start(self)
-
-    @property
-    def _gateway(self) -> object:
-        """The gateway whose method is `chat` or `stream`; None for another function."""
-        return getattr(self.deps.stream or self.deps.chat, "__self__", None)
 
     @cached_property
     def long_values(self) -> LongValues:
@@ -256,18 +250,18 @@ class RunState:
 
     @property
     def cache_key(self) -> str | None:
-        """The session, as the key of a prompt cache; None if `chat` is not a gateway's."""
-        chat = getattr(self.deps.stream or self.deps.chat, "__func__", None)
-        return self.transcript.session_id if chat in (Gateway.chat, Gateway.stream) else None
+        """The session, as the key of a prompt cache; None if the model accepts none."""
+        gateway = self.deps.gateway
+        return self.transcript.session_id if gateway and gateway.accepts_cache_key else None
 
     # ---- replies with a type
 
     def server_supports_schema(self, parts: RequestParts) -> bool:
         """Whether the server supports structured output for the schema of this request."""
-        name = "supports_schema_with_tools" if parts.tools else "supports_schema"
-        schema = parts.response_schema
-        is_object = isinstance(schema, Mapping) and schema.get("type") == "object"
-        return is_object and getattr(self._gateway, name, False) is True
+        gateway, schema = self.deps.gateway, parts.response_schema
+        if gateway is None or not isinstance(schema, Mapping) or schema.get("type") != "object":
+            return False
+        return gateway.supports_schema_with_tools if parts.tools else gateway.supports_schema
 
     def check_output(self, reply: FinalReply) -> FinalReply | InvalidReply:
         """Validate a reply with the output type, if there is one."""
@@ -311,10 +305,11 @@ class RunState:
         self.transcript.report_usage(response.usage)
         self._count(response)
 
-    def add_summary(self, response: ChatResponse) -> None:
-        """Add the tokens and the cost of a reply that summarizes old messages."""
-        self.summaries.append(response)
-        self._count(response)
+    def add_compaction(self, compaction: Compaction) -> None:
+        """Add the tokens and the cost of the replies that summarized old messages."""
+        for reply in compaction.replies:
+            self.summaries.append(reply)
+            self._count(reply)
 
     def _count(self, response: ChatResponse) -> None:
         if response.usage is not None:

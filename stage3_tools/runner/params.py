@@ -8,13 +8,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from stage0_gateway import Accepted, Message, as_message, as_messages, check_arguments
+from stage0_gateway import Accepted, ChatModel, Message, as_message, as_messages, check_arguments
 from stage1_context import MessageHistory
 from stage3_tools.options import ToolLoopOptions, as_registry
 from stage3_tools.registry import Registrable, ToolRegistry
 from stage3_tools.resume.open_calls import last_question
 
-_ACCEPTED = {"session_id": Accepted(str, "a text: the id of a session")}
+_ACCEPTED = {
+    "session_id": Accepted(str, "a text: the id of a session"),
+    "gateway": Accepted(ChatModel, "a Gateway"),
+}
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,7 @@ class RunnerParams(ToolLoopOptions):
         max_tool_rounds: As in `ToolLoopOptions`, but None by default: no limit.
         tools: Other tools than those of the `ToolLoopDeps`: a registry, or a list of tools and
             functions, which becomes a registry. None uses those of the `ToolLoopDeps`.
+        gateway: Another model than that of the `ToolLoopDeps`: a `Gateway`. None uses that model.
 
     Raises:
         ValueError: A number is out of range, or a message is invalid.
@@ -39,6 +43,7 @@ class RunnerParams(ToolLoopOptions):
     messages: str | Sequence[Message | Mapping[str, Any]] = ()
     session_id: str | None = None
     tools: ToolRegistry | Iterable[Registrable] | None = None
+    gateway: ChatModel | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

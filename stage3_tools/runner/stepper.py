@@ -246,6 +246,10 @@ class TurnStepper:
         run.change_options(self._with_listener(params))
         tools = params.tools if isinstance(params.tools, ToolRegistry) else self._tools
         run.deps = replace(run.deps, tool_registry=tools)
+        if params.gateway is not None:
+            model = params.gateway
+            stream = model.stream if run.deps.stream else None
+            run.deps = replace(run.deps, chat=model.chat, stream=stream, gateway=model)
 
     def _replace_messages(self) -> bool:
         """Start a new transcript if the messages were replaced; return whether they were."""

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from stage0_gateway import ChatResponse, Message
+from stage0_gateway import Chat, ChatModel, ChatResponse, Message
 from stage1_context import ContextEngine, MessageHistory
 from stage3_tools.errors import ToolError
 from stage3_tools.loop import result_of, run_turns, stoppable
-from stage3_tools.options import Chat, ToolLoopDeps
+from stage3_tools.options import ToolLoopDeps
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolLoopResult
 from stage3_tools.resume.open_calls import last_question
@@ -48,12 +48,14 @@ class Fork:
     approve: Callable[..., Any] | None = None
 
 
-async def fork_run(run: Run, chat: Chat, fork: Fork, source: Path, target: Path) -> ToolLoopResult:
+async def fork_run(
+    run: Run, chat: Chat | ChatModel, fork: Fork, source: Path, target: Path
+) -> ToolLoopResult:
     """Continue a recorded run, and write a new run file.
 
     Args:
         run: The recorded run.
-        chat: Sends messages to a model: `gateway.chat`.
+        chat: The model: a gateway, or a function that sends messages.
         fork: The changes.
         source: The file of the recorded run.
         target: The new file.

@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from time import time
 from typing import Any
 
+from stage0_gateway import ChatModel
 from stage3_tools.options import RunLimits, ToolLoopOptions
 from stage3_tools.result import plain_data
 from stage3_tools.run.state import RunState
@@ -29,10 +30,9 @@ _OPTIONS = [
 ]
 
 
-def header(run: RunState, gateway: object, parent: RunParent | None) -> dict[str, Any]:
+def header(run: RunState, gateway: ChatModel | None, parent: RunParent | None) -> dict[str, Any]:
     """Return the fields of the first line of a run."""
     options, written = run.options, dict[str, Any]()
-    model = getattr(gateway, "model", None)
     for name in _OPTIONS:
         value = getattr(options, name)
         if value is not None and value != ():
@@ -44,7 +44,7 @@ def header(run: RunState, gateway: object, parent: RunParent | None) -> dict[str
         "rules": RULES_VERSION,
         "time": time(),
         "entry": _ENTRIES.get(type(options).__name__, "loop"),
-        "model": options.model or (model if isinstance(model, str) else None),
+        "model": options.model or (gateway and gateway.model),
         "session_id": run.transcript.session_id,
         "dialect": described_dialect(run.dialect),
         "options": written,

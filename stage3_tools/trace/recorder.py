@@ -23,7 +23,6 @@ from zlib import crc32
 
 from stage0_gateway import (
     ChatResponse,
-    Gateway,
     KnownSecrets,
     Message,
     MessageStream,
@@ -85,8 +84,9 @@ class RunRecorder:
         parent: RunParent | None = None,
     ) -> None:
         self._run, self._append, self._hashes, self._parent = run, write, hashes, parent
-        self._gateway = getattr(run.deps.stream or run.deps.chat, "__self__", None)
-        self._encode = Encoder(hide, _known_secrets(run.deps))
+        self._gateway = run.deps.gateway
+        gateway = run.deps.gateway
+        self._encode = Encoder(hide, KnownSecrets([gateway] if gateway else None))
         self._id = uuid4().hex[:8]
         self._started = 0.0  # 0 before the header
         self._check = 0
@@ -399,21 +399,11 @@ class RunRecorder:
         self._append(b'%b,"check":%d}\n' % (text[:-1], self._check))
 
 
-def _known_secrets(deps: ToolLoopDeps) -> KnownSecrets:
-    """The secrets of the gateways of a run, or of all gateways if one of them is unknown."""
-    senders = [send for send in (deps.chat, deps.stream) if send is not None]
-    owners = [getattr(send, "__self__", None) for send in senders]
-    gateways = [owner for owner in owners if isinstance(owner, Gateway)]
-    return KnownSecrets(gateways if owners and len(gateways) == len(owners) else None)
-
-
 class _Traced:
-    """A function of a gateway that is recorded; the run still recognizes the gateway."""
+    """A function of a gateway that is recorded."""
 
     def __init__(self, recorder: RunRecorder, send: Callable[..., Any]) -> None:
         self._recorder, self._send = recorder, send
-        self.__self__ = getattr(send, "__self__", None)
-        self.__func__ = getattr(send, "__func__", None)
 
 
 class _TracedChat(_Traced):

@@ -18,7 +18,7 @@ from stage0_gateway import ChatResponse, Message, Usage
 from stage1_context import MemoryStore, MessageRecord, Transcript
 from stage3_tools.dialects.native import NativeDialect
 from stage3_tools.dialects.prompt import PromptDialect
-from stage3_tools.dialects.protocol import Dialect, FinalReply, InvalidReply
+from stage3_tools.dialects.protocol import Dialect, FinalReply, InvalidReply, RequestParts
 from stage3_tools.errors import ToolError
 from stage3_tools.events import DecisionMade, FeedbackGiven, LoopEvent
 from stage3_tools.execution.approval import (
@@ -324,8 +324,7 @@ class _ReplayState(RunState):
         first = source.turns[0].request if source.turns else None
         stored = first.stored if first else ()
         transcript = _ReplayTranscript(stored, source)
-        gateway = _RecordedGateway(source)
-        state = cls(ToolLoopDeps(gateway.chat), transcript, options, source=source)
+        state = cls(ToolLoopDeps(source.chat), transcript, options, source=source)
         state.can_suspend = source.run.entry != "chain"
         return state
 
@@ -349,6 +348,11 @@ class _ReplayState(RunState):
         """The cache key of the recorded request: the session had another id."""
         recorded: RunRequest = self.source.turn.request
         return recorded.options.get("cache_key")
+
+    def server_supports_schema(self, parts: RequestParts) -> bool:
+        """Whether the server of the run supported structured output: a request has a schema."""
+        requests = [turn.request for turn in self.source.turns if turn.request]
+        return any("response_schema" in each.options for each in requests)
 
     async def _expand(self, tool: Tool, arguments: Any) -> str:
         """The arguments with the values that the references had then."""
@@ -380,20 +384,6 @@ class _ReplayTranscript(Transcript):
         wanted, recorded = [*ids], self._source.turn.calls
         is_same = len(recorded) == len(wanted)
         return [call.id for call in recorded] if is_same else await super().unused_call_ids(wanted)
-
-
-class _RecordedGateway:
-    """Replies as recorded; it supports what the server of the run supported."""
-
-    def __init__(self, source: _Replay) -> None:
-        requests = [turn.request for turn in source.turns if turn.request]
-        self.supports_schema = self.supports_schema_with_tools = any(
-            "response_schema" in each.options for each in requests
-        )
-        self._source = source
-
-    async def chat(self, messages: Iterable[Message], **keywords: Any) -> ChatResponse:
-        return await self._source.chat(messages, **keywords)
 
 
 # ---- values

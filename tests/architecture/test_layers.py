@@ -28,7 +28,7 @@ LAYERS = {
         "stages": [],
         "values": ["errors", "json_fields", "parts", "messages", "request", "response", "events"],
         "core": ["streaming/", "wire/", "http/", "accounting/"],
-        "orchestrators": ["retry", "settings", "gateway"],
+        "orchestrators": ["model", "retry", "settings", "gateway"],
         "entry": ["server/", "recording/", "offline/"],
     },
     "stage1_context": {

@@ -58,7 +58,7 @@ async def bytes_per_session(way: str, sessions: int) -> tuple[float, float]:
         "openai:m", api_key="k", base_url="http://model/v1", transport=Model(way)
     ) as gateway:
         engine = ContextEngine()
-        deps = ToolLoopDeps(gateway.chat, engine, OutputController(), registry)
+        deps = ToolLoopDeps(gateway, engine, OutputController(), registry)
         first = await engine.create_session(system_prompt=SYSTEM)
         assert (await run_tool_loop(deps, first, QUESTION, options)).reply == ANSWER
         gc.collect()  # modules and shared caches are not counted

@@ -127,7 +127,7 @@ def registering(number: int) -> Once:
 def question(gateway: Gateway, tools: ToolRegistry, way: str) -> Way:
     """Return a question with all its turns in its own session."""
     engine = ContextEngine()
-    deps = ToolLoopDeps(gateway.chat, engine, OutputController(), tools)
+    deps = ToolLoopDeps(gateway, engine, OutputController(), tools)
     options = ToolLoopOptions(dialect=_DIALECTS[way][1]())
 
     async def ask() -> None:

@@ -74,7 +74,7 @@ async def add(a: int, b: int) -> str:
 def question(gateway: Gateway, way: str, turns: int, trace: RunFile | None) -> Way:
     """Return a question with all its turns in its own session."""
     engine = ContextEngine()
-    deps = ToolLoopDeps(gateway.chat, engine, tool_registry=ToolRegistry(add))
+    deps = ToolLoopDeps(gateway, engine, tool_registry=ToolRegistry(add))
     options = ToolLoopOptions(max_tool_rounds=turns, dialect=_DIALECTS[way][1](), trace=trace)
 
     async def ask() -> None:

@@ -237,7 +237,7 @@ async def test_a_fork_begins_with_the_calls_of_the_edited_reply(browser, opened)
         replies = ScriptedModel(['{"tool": null, "reply": "9 degrees."}'])
         change = Fork(turn=1, reply=decision("Oslo"), tools=ToolRegistry(get_weather))
         async with Gateway("openai:any", transport=replies) as gateway:
-            await fork_run(source, gateway.chat, change, path, target)
+            await fork_run(source, gateway, change, path, target)
         return target
 
     await opened(fork)

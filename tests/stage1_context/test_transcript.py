@@ -616,7 +616,7 @@ async def test_a_reply_or_a_call_record_of_another_writer_is_a_conflict(other, o
     await transcript.store.append("", other)
     for _ in range(2):
         with pytest.raises(SessionConflict, match="Another writer continued the session"):
-            await transcript.append(own, expected=2)
+            await transcript.append(own, since=2)
     assert (await transcript.info()).records == 3
 
 
@@ -624,7 +624,7 @@ async def test_the_same_record_of_another_writer_is_a_conflict():
     transcript = Transcript.of([HI, CALLS])
     await transcript.store.append("", A)
     with pytest.raises(SessionConflict):
-        await transcript.append(A, expected=2)
+        await transcript.append(A, since=2)
 
 
 async def test_user_messages_variables_and_summaries_of_other_writers_are_not_conflicts():
@@ -636,7 +636,7 @@ async def test_user_messages_variables_and_summaries_of_other_writers_are_not_co
         SummaryRecord("they met"),
     ]
     await transcript.store.append("", *others)
-    assert await transcript.append(A, RESULT, expected=2) == 8
+    assert await transcript.append(A, RESULT, since=2) == 8
     assert [record for _, record in await transcript.store.read("", 6)] == [
         A,
         MessageRecord(RESULT),
@@ -648,7 +648,7 @@ async def test_a_session_that_was_deleted_and_recreated_is_a_conflict():
     await transcript.store.delete("s")
     await transcript.store.create("s")
     with pytest.raises(SessionConflict):
-        await transcript.append(A, expected=2)
+        await transcript.append(A, since=2)
 
 
 class InterruptedStore(MemoryStore):
@@ -682,7 +682,7 @@ async def test_an_interrupted_append_adds_each_record_once(own, others, writes):
     store = InterruptedStore({"s": [first]}, writes=writes, others=others)
     transcript = Transcript(store, "s")
     await transcript.for_request()
-    length = await transcript.append(*own, expected=1)
+    length = await transcript.append(*own, since=1)
     assert store.interrupted
     found = [record for _, record in await store.read("s")]
     assert found == ([first, *own, *others] if writes else [first, *others, *own])
@@ -693,7 +693,7 @@ async def test_an_interrupted_append_adds_each_record_once(own, others, writes):
 async def test_an_interrupted_append_behind_a_note_of_another_writer_adds_each_record_once():
     earlier = [MessageRecord(CALLS), VariableRecord(1), SummaryRecord("they met")]
     store = InterruptedStore({"s": earlier}, writes=True)
-    assert await Transcript(store, "s").append(A, MessageRecord(RESULT), expected=1) == 5
+    assert await Transcript(store, "s").append(A, MessageRecord(RESULT), since=1) == 5
     assert store.interrupted
     assert [*store.records("s")] == [*earlier, A, MessageRecord(RESULT)]
 
@@ -701,7 +701,7 @@ async def test_an_interrupted_append_behind_a_note_of_another_writer_adds_each_r
 async def test_an_interrupted_append_is_a_conflict_if_another_writer_replied():
     store = InterruptedStore({"s": []}, writes=False, others=[MessageRecord(HELLO)])
     with pytest.raises(SessionConflict):
-        await Transcript(store, "s").append(Message.assistant("Hi."), expected=0)
+        await Transcript(store, "s").append(Message.assistant("Hi."), since=0)
     assert (await store.info("s")).records == 1
 
 
@@ -709,7 +709,7 @@ async def test_an_interrupted_append_is_a_conflict_if_another_writer_replied_and
     others = [MessageRecord(HELLO), A]
     store = InterruptedStore({"s": []}, writes=False, others=others)
     with pytest.raises(SessionConflict):
-        await Transcript(store, "s").append(A, expected=0)
+        await Transcript(store, "s").append(A, since=0)
     assert [*store.records("s")] == others
 
 

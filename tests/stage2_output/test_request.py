@@ -161,7 +161,7 @@ async def test_a_refusal_ends_the_attempts_and_its_text_is_returned(text):
 async def test_a_refusal_in_a_separate_field_is_returned():
     no = ChatResponse(Message.assistant(""), finish_reason="refusal", refusal="I will not.")
     async with Gateway("openai:m", transport=ScriptedModel([no])) as gateway:
-        assert (await request_data(gateway.chat)).raw == "I will not."
+        assert (await request_data(gateway)).raw == "I will not."
 
 
 # ---- any async function
@@ -362,15 +362,15 @@ SENT = [{"response_schema": SCHEMA}]
 
 async def test_a_server_that_supports_schemas_receives_the_schema_with_every_attempt():
     server = Server("three", '{"n": 1}')
-    await request_data(server.chat)
+    await request_data(server)
     assert server.options == SENT * 2
     assert server.requests[0] == [INSTRUCTIONS, QUESTION]
 
 
-@for_each("supports", [False, None, "yes", 1])
+@for_each("supports", [False, None])
 async def test_a_server_that_does_not_support_schemas_receives_none(supports):
     server = Server('{"n": 1}', supports_schema=supports)
-    await request_data(server.chat)
+    await request_data(server)
     assert server.options == [{}]
 
 
@@ -387,21 +387,22 @@ async def test_a_server_that_does_not_support_schemas_receives_none(supports):
 )
 async def test_only_schemas_of_objects_are_sent_to_the_server(schema):
     server = Server("{}", "[]")
-    await request_data(server.chat, schema)
+    await request_data(server, schema)
     assert {*map(str, server.options)} == {"{}"}
 
 
-async def test_a_wrapped_chat_function_receives_no_schema():
-    server = Server('{"n": 1}', '{"n": 1}')
+async def test_a_chat_function_receives_no_schema():
+    server = Server(*['{"n": 1}'] * 3)
+    await request_data(server.chat)
     await request_data(partial(server.chat, temperature=0))
     await request_data(lambda messages: server.chat(messages))
-    assert server.options == [{"temperature": 0}, {}]
+    assert server.options == [{}, {"temperature": 0}, {}]
 
 
 @for_each("status", [400, 404, 422])
 async def test_a_schema_that_the_server_rejects_is_not_sent_again(status):
     server = Server(StatusError(status), "three", '{"n": 1}')
-    result = await request_data(server.chat, max_attempts=2)
+    result = await request_data(server, max_attempts=2)
     assert (result.data, result.attempts) == ({"n": 1}, 2)
     assert server.options == [*SENT, {}, {}]
     assert server.requests[:2] == [[INSTRUCTIONS, QUESTION]] * 2
@@ -411,14 +412,14 @@ async def test_an_error_that_also_occurs_without_the_schema_is_raised_without_co
     again = StatusError(400)
     server = Server(StatusError(400), again)
     with pytest.raises(StatusError) as caught:
-        await request_data(server.chat)
+        await request_data(server)
     assert (caught.value, caught.value.__context__) == (again, None)
 
 
 async def test_the_next_request_tries_the_schema_again():
     server = Server(StatusError(400), '{"n": 1}', '{"n": 1}')
-    await request_data(server.chat)
-    await request_data(server.chat)
+    await request_data(server)
+    await request_data(server)
     assert server.options == [*SENT, {}, *SENT]
 
 
@@ -431,7 +432,7 @@ WIRES = ["openai:m", "anthropic:m", "gemini:m", "openai-responses:m"]
 async def test_the_schema_is_sent_in_every_wire_format(wire):
     model = ScriptedModel(["three", '{"n": 1}'])
     async with Gateway(wire, transport=model) as gateway:
-        result = await request_data(gateway.chat)
+        result = await request_data(gateway)
     assert [request.response_schema for request in model.requests] == [SCHEMA] * 2
     question = (Message.system(INSTRUCTION_TEXT), Message.user("how many?"))
     answer = (Message.assistant("three"), Message.user(NO_JSON))
@@ -442,7 +443,7 @@ async def test_the_schema_is_sent_in_every_wire_format(wire):
 async def test_a_gateway_for_a_server_without_schema_support_sends_none():
     model = ScriptedModel(['{"n": 1}'])
     async with Gateway("deepseek:m", transport=model) as gateway:
-        assert (await request_data(gateway.chat)).success
+        assert (await request_data(gateway)).success
     assert [request.response_schema for request in model.requests] == [None]
 
 
@@ -450,7 +451,7 @@ async def test_a_gateway_for_a_server_without_schema_support_sends_none():
 async def test_a_400_error_for_the_schema_is_followed_by_a_request_without_it(wire):
     model = ScriptedModel([400, "three", '{"n": 1}'])
     async with Gateway(wire, transport=model) as gateway:
-        result = await request_data(gateway.chat)
+        result = await request_data(gateway)
     assert [request.response_schema for request in model.requests] == [SCHEMA, None, None]
     assert (result.data, result.attempts, result.usage) == ({"n": 1}, 2, Usage(20, 10))
 
@@ -460,14 +461,14 @@ async def test_a_request_that_fails_without_the_schema_too_raises_the_error_of_t
         model = ScriptedModel(replies)
         async with Gateway("openai:m", transport=model) as gateway:
             with pytest.raises(kind):
-                await request_data(gateway.chat)
+                await request_data(gateway)
 
 
 @for_each("wire", WIRES)
 async def test_a_model_that_refuses_is_not_called_again(wire):
     no = ChatResponse(Message.assistant("I will not."), finish_reason="refusal", usage=Usage(3, 4))
     async with Gateway(wire, transport=ScriptedModel([no])) as gateway:
-        result = await request_data(gateway.chat)
+        result = await request_data(gateway)
     assert result == ParseResult(
         False, None, (REFUSAL,), "I will not.", attempts=1, usage=Usage(3, 4)
     )
@@ -477,6 +478,6 @@ async def test_the_offline_model_is_corrected_in_its_second_attempt():
     model = OfflineModel(["not_json"])
     async with Gateway("offline:teacher", transport=model) as gateway:
         result = await request_data(
-            gateway.chat, messages=[{"role": "user", "content": "We have 7 apples."}]
+            gateway, messages=[{"role": "user", "content": "We have 7 apples."}]
         )
     assert (result.data, result.attempts) == ({"n": 7}, 2)

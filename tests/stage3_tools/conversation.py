@@ -156,7 +156,7 @@ class Conversation:
         self.engine = ContextEngine(**engine)
         self.registry = ToolRegistry(*tools)
         self.deps = ToolLoopDeps(
-            chat or self.gateway.chat, self.engine, OutputController(), self.registry
+            chat or self.gateway, self.engine, OutputController(), self.registry
         )
         self.events = []
         self._system_prompt = system_prompt

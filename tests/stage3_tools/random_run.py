@@ -88,7 +88,9 @@ class RandomRun:
         window = KeepSystemAndRecent(rng.choice([None, 3000, 9000]), rng.choice([None, 2, 6, 20]))
         store = SqliteStore(":memory:") if rng.random() < 0.05 else None
         self.engine = ContextEngine(store=store, window=rng.choice([None, window]))
-        self.deps = ToolLoopDeps(self.chat, self.engine, READER, self.tools.registry, self.stream)
+        self.deps = ToolLoopDeps(
+            self.chat, self.engine, READER, self.tools.registry, self.stream, gateway=self.gateway
+        )
         self.abort, self.steps = asyncio.Event(), rng.choice([None, None, None, rng.randint(0, 60)])
         self.raises = rng.random() < 0.1  # whether listeners and approvers raise
         self.events, self.task, self.cancels = [], None, rng.random() < 0.2

@@ -189,6 +189,7 @@ async def use_chain(run):
         on_tool_call_complete=lambda result, id: run.maybe_raise(),
         on_llm_response_update=rng.choice([None, lambda text: run.maybe_raise()]),
         stream=run.stream,
+        gateway=run.gateway,
         **options,
     )
     run.tools.nested = lambda: run_nested_chain(made)

@@ -211,9 +211,7 @@ async def test_a_streamed_reply_is_not_requested_when_its_listener_aborts():
     abort = Abort()
     async with Gateway("openai:m", transport=ScriptedModel([]), max_retries=0) as gateway:
         engine = ContextEngine()
-        deps = ToolLoopDeps(
-            gateway.chat, engine, OutputController(), ToolRegistry(), gateway.stream
-        )
+        deps = ToolLoopDeps(gateway, engine, OutputController(), ToolRegistry(), stream=True)
         options = ToolLoopOptions(
             abort=abort, on_event=lambda event: event.name == "reply_stream" and abort.set()
         )

@@ -105,10 +105,10 @@ class Watched:
 
         return Tool(name, "", SCHEMAS[name], execute)
 
-    async def ask(self, chat, rounds):
+    async def ask(self, model, rounds):
         engine = ContextEngine()
         await engine.create_session("s")
-        deps = ToolLoopDeps(chat, engine, self.output, self.registry)
+        deps = ToolLoopDeps(model, engine, self.output, self.registry)
         result = await run_tool_loop(deps, "s", "Go.", ToolLoopOptions(max_tool_rounds=rounds))
         return result, await engine.history("s")
 
@@ -132,7 +132,7 @@ async def test_any_reply_text_leaves_a_known_status_and_a_valid_history(watched,
     watched.begin()
     model = ScriptedModel([*texts, DONE])
     async with Gateway("openai:m", transport=model) as gateway:
-        result, history = await watched.ask(gateway.chat, rounds)
+        result, history = await watched.ask(gateway, rounds)
         while len(model.requests) <= len(texts):  # the run ended early: use the remaining replies
             await gateway.chat([Message.user("?")])
     watched.check(result, history, ENDINGS)

@@ -51,7 +51,7 @@ class Script:
     def __init__(self, *replies):
         self.replies = [*replies]
 
-    async def chat(self, messages, **settings):
+    async def __call__(self, messages, **settings):
         reply = self.replies.pop(0)
         return ChatResponse(reply) if isinstance(reply, Message) else reply
 
@@ -197,7 +197,7 @@ def test_tools_may_be_a_list_of_functions_and_tools():
 
 async def test_keywords_override_the_options():
     async with scripted(CALL, "Done.") as gateway:
-        deps = ToolLoopDeps(gateway.chat, tool_registry=[get_weather])
+        deps = ToolLoopDeps(gateway, tool_registry=[get_weather])
         session = await deps.context_engine.create_session()
         options = ToolLoopOptions(max_tool_rounds=5, dialect=NativeDialect())
         result = await run_tool_loop(deps, session, "Rome?", options, max_tool_rounds=1)
@@ -210,8 +210,7 @@ async def test_keywords_override_the_options():
 
 async def session_of(gateway, *tools, streamed=False):
     engine = ContextEngine()
-    stream = gateway.stream if streamed else None
-    deps = ToolLoopDeps(gateway.chat, engine, tool_registry=tools, stream=stream)
+    deps = ToolLoopDeps(gateway, engine, tool_registry=tools, stream=streamed)
     return deps, await engine.create_session("s")
 
 
@@ -259,8 +258,8 @@ async def test_closing_the_iterator_stops_the_run_and_leaves_a_valid_history():
         return "never"
 
     call = Message.assistant("", [ToolCall("c1", "wait_long", "{}")])
-    async with Script(call, "never") as gateway:
-        deps, session = await session_of(gateway, wait_long)
+    async with Script(call, "never") as chat:
+        deps, session = await session_of(chat, wait_long)
         events = run_events(deps, session, "Go.", dialect=NativeDialect())
         async for event in events:
             if event.name == "tool_call":
@@ -278,8 +277,8 @@ async def test_closing_the_iterator_stops_the_run_and_leaves_a_valid_history():
 
 @for_each("name", ["turn_start", "decision", "tool_call", "tool_result", "turn_end"])
 async def test_the_iterator_may_be_closed_at_every_event(name):
-    async with Script(CALL, "Done.") as gateway:
-        deps, session = await session_of(gateway, get_weather)
+    async with Script(CALL, "Done.") as chat:
+        deps, session = await session_of(chat, get_weather)
         events = run_events(deps, session, "Rome?", dialect=NativeDialect())
         async for event in events:
             if event.name == name:
@@ -290,7 +289,7 @@ async def test_the_iterator_may_be_closed_at_every_event(name):
 
 async def test_a_second_run_on_the_session_of_the_iterator_raises_until_the_last_event():
     """The first run waits for the consumer, so a second run would wait forever."""
-    deps = ToolLoopDeps(Script(CALL, "Mild.", "Bye.").chat, tool_registry=[get_weather])
+    deps = ToolLoopDeps(Script(CALL, "Mild.", "Bye."), tool_registry=[get_weather])
     session_id = await deps.context_engine.create_session()
     refused = []
 
@@ -311,7 +310,7 @@ async def test_a_second_run_on_the_session_of_the_iterator_raises_until_the_last
 
 
 async def test_after_the_iterator_was_left_the_session_can_be_used_again():
-    deps = ToolLoopDeps(Script("Hello.", "Hello again.").chat)
+    deps = ToolLoopDeps(Script("Hello.", "Hello again."))
     session_id = await deps.context_engine.create_session()
     options = ToolLoopOptions(dialect=NativeDialect())
     events = run_events(deps, session_id, "Hi", options)
@@ -353,8 +352,8 @@ async def test_an_exception_of_the_run_is_raised_by_the_iterator():
 
 async def test_an_abort_ends_the_iterator_with_its_status():
     abort = Abort()
-    async with Script(CALL, "Done.") as gateway:
-        deps, session = await session_of(gateway, get_weather)
+    async with Script(CALL, "Done.") as chat:
+        deps, session = await session_of(chat, get_weather)
         async for event in run_events(
             deps, session, "Rome?", dialect=NativeDialect(), abort=abort, limits=RunLimits(60)
         ):
@@ -426,8 +425,8 @@ async def test_an_exception_of_an_async_listener_at_a_progress_event_ends_the_ru
         return "done"
 
     call = Message.assistant("", [ToolCall("c1", "steps", "{}")])
-    async with Script(call, "Done.") as gateway:
-        deps, session = await session_of(gateway, steps)
+    async with Script(call, "Done.") as chat:
+        deps, session = await session_of(chat, steps)
         with pytest.raises(ZeroDivisionError):
             await run_tool_loop(deps, session, "Go.", on_event=listen, dialect=NativeDialect())
         assert (await deps.context_engine.history(session)).check_history() == []

@@ -17,7 +17,7 @@ SIMPLE = NativeDialect()
 async def keys(model, streamed=False, **gateway_options):
     script = ScriptedModel(["a", "b"])
     async with Gateway(model, transport=script, **gateway_options) as gateway:
-        deps = ToolLoopDeps(gateway.chat, stream=gateway.stream if streamed else None)
+        deps = ToolLoopDeps(gateway, stream=streamed)
         for session in ("s", "t"):
             await deps.context_engine.create_session(session)
             await run_tool_loop(deps, session, "Hi.", dialect=SIMPLE)
@@ -35,7 +35,7 @@ async def test_a_conversation_outside_of_a_session_has_no_cache_key():
     script = ScriptedModel(["a"])
     async with Gateway("openai:m", transport=script) as gateway:
         params = RunnerParams(messages=[Message.user("Hi.")], dialect=SIMPLE)
-        await ToolRunner(ToolLoopDeps(gateway.chat), params)
+        await ToolRunner(ToolLoopDeps(gateway), params)
     assert "prompt_cache_key" not in script.bodies[0]
 
 

@@ -65,7 +65,7 @@ class SummarizedConversation:
             compaction=CompactionPolicy(self.summarize, on_compaction=self.reported.append),
         )
         tools = ToolRegistry(Tool("f", "", None, lambda arguments: "ok", effect="read"))
-        self.deps = ToolLoopDeps(gateway.chat, self.engine, OutputController(), tools)
+        self.deps = ToolLoopDeps(gateway, self.engine, OutputController(), tools)
         self.messages = [Message.user(str(number)) for number in range(8)]
 
     async def summarize(self, messages):
@@ -265,7 +265,7 @@ async def sent_body(name, dialect, reply, summary):
     model = ScriptedModel([reply])
     gateway = Gateway(name, transport=model, api_key="k", max_retries=0)
     tools = ToolRegistry(Tool("rm", "Remove a file.", None, lambda arguments: "ok"))
-    deps = ToolLoopDeps(gateway.chat, engine, tool_registry=tools)
+    deps = ToolLoopDeps(gateway, engine, tool_registry=tools)
     options = ToolLoopOptions(dialect=dialect)
     assert (await run_tool_loop(deps, "s", "And now?", options)).reply == "Done."
     return model.bodies[0]

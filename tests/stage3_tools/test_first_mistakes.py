@@ -43,7 +43,7 @@ def get_weather(city: str) -> str:
     '''Tell the weather.'''
     return f"sunny in {city}"
 registry = ToolRegistry(get_weather)
-deps = ToolLoopDeps(gateway.chat, engine, tool_registry=registry)
+deps = ToolLoopDeps(gateway, engine, tool_registry=registry)
 question = [Message.user("Hi")]
 """
 
@@ -52,6 +52,7 @@ NO_PRICES = (
 )
 CLOSED = "was closed, by aclose() or at the end of "
 WHOLE = "must be a whole number"
+A_MODEL = "chat must be a Gateway, or an async function that returns a ChatResponse or a text, not "
 A_MESSAGE = (
     'A message is a Message, or a mapping such as {"role": "user", "content": "Hello."}, not '
 )
@@ -147,9 +148,10 @@ MISTAKES = [
     ),
     ("ContextEngine(token_counter='gpt')", "token_counter must be a counter such as Tiktoken"),
     ("ContextEngine(token_counter=len)", "token_counter must be a counter such as Tiktoken"),
-    ("ContextEngine(compaction=0.8)", "compaction must be CompactionPolicy(gateway.chat, thresh"),
-    ("CompactionPolicy(gateway)", "chat must be a function such as gateway.chat, not Gateway("),
-    ("CompactionPolicy(gateway.chat, threshold='0.8')", "threshold must be a number such as 0.8"),
+    ("ContextEngine(compaction=0.8)", "compaction must be CompactionPolicy(gateway, thresh"),
+    ("CompactionPolicy('openai:m')", A_MODEL + "str."),
+    ("CompactionPolicy(engine)", A_MODEL + "ContextEngine."),
+    ("CompactionPolicy(gateway, threshold='0.8')", "threshold must be a number such as 0.8"),
     ("DropOldest(max_tokens='8000')", "max_tokens is '8000'; it must be an integer from 0"),
     ("SqliteStore('a.db', timeout='5')", "timeout must be a number of seconds, or None, not '5'."),
     ("await SqliteStore('no/a.db').sessions()", "cannot be created: its folder 'no' is missing."),
@@ -211,16 +213,25 @@ MISTAKES = [
         "RunLimits(seconds='3')",
         "The limit of seconds is '3'; it must be a number above 0, or None.",
     ),
-    ("ToolLoopDeps('openai:m')", "chat must be an async function such as gateway.chat, which"),
-    ("ToolLoopDeps(None)", "chat must be an async function such as gateway.chat, which"),
-    ("ToolLoopDeps(gateway.chat, registry)", "context_engine must be of type ContextEngine, not"),
+    ("ToolLoopDeps('openai:m')", A_MODEL + "str."),
+    ("ToolLoopDeps(None)", A_MODEL + "NoneType."),
     (
-        "ToolLoopDeps(gateway.chat, tool_registry=get_weather)",
+        "ToolLoopDeps(gateway.chat, gateway='openai:m')",
+        "gateway must be a Gateway, or None, not 'openai:m'.",
+    ),
+    ("ToolLoopDeps(gateway, registry)", "context_engine must be of type ContextEngine, not"),
+    (
+        "ToolLoopDeps(gateway, tool_registry=get_weather)",
         "tool_registry must be a list such as",
     ),
     (
-        "ToolLoopDeps(gateway.chat, stream='yes')",
-        "stream must be gateway.stream, or None, not 'yes'",
+        "ToolLoopDeps(gateway, stream='yes')",
+        "stream must be True, a function, or None, not 'yes'.",
+    ),
+    (
+        "ToolLoopDeps(gateway.chat, stream=True)",
+        "stream=True needs a known model: write ToolLoopDeps(gateway, stream=True), or "
+        "ToolLoopDeps(chat, stream=True, gateway=gateway).",
     ),
     ("PromptDialect(gateway)", "controller must be an OutputController, not Gateway("),
     # ---- cost limits
@@ -228,7 +239,7 @@ MISTAKES = [
     ("await run_tool_loop(deps, 's', 'Hi', limits=RunLimits(cost=0.5))", NO_PRICES),
     ("ToolRunner(deps, RunnerParams(messages='Hi', limits=RunLimits(cost=0.5)))", NO_PRICES),
     (
-        "options = ToolChainOptions(gateway.chat, limits=RunLimits(cost=0.5))\n"
+        "options = ToolChainOptions(gateway, limits=RunLimits(cost=0.5))\n"
         "await execute_tool_chain(registry, Message.assistant('Hi'), options)",
         NO_PRICES,
     ),
@@ -250,6 +261,7 @@ MISTAKES = [
         "RunnerParams(session_id=5)",
         "session_id must be a text: the id of a session, or None, not 5.",
     ),
+    ("RunnerParams(gateway='openai:m')", "gateway must be a Gateway, or None, not 'openai:m'."),
     (
         "await ToolRunner(deps, RunnerParams())",
         'Write RunnerParams(messages="…") for a new conversation, or RunnerParams(session_id=…) for',
@@ -260,20 +272,13 @@ MISTAKES = [
         "ToolRunner(deps, RunnerParams(), on_tool_call=True)",
         "on_tool_call must be a function of one",
     ),
+    ("ToolChainOptions('openai:m')", A_MODEL + "str."),
+    ("ToolChainOptions(gateway, max_rounds='3')", "max_tool_rounds " + WHOLE),
     (
-        "ToolChainOptions('openai:m')",
-        "chat must be a function such as gateway.chat, not 'openai:m'.",
-    ),
-    ("ToolChainOptions(gateway.chat, max_rounds='3')", "max_tool_rounds " + WHOLE),
-    (
-        "ToolChainOptions(gateway.chat, system_prompt=5)",
+        "ToolChainOptions(gateway, system_prompt=5)",
         "system_prompt must be a text, or None, not",
     ),
-    (
-        "ToolChainOptions(gateway.chat, stream=True)",
-        "stream must be a function such as gateway.stream",
-    ),
-    ("ToolChainOptions(gateway.chat, limits={'seconds': 3})", LIMITS),
+    ("ToolChainOptions(gateway, limits={'seconds': 3})", LIMITS),
     # ---- tools
     (
         "Tool('add', execute=lambda arguments: 1)(1, 2)",
@@ -315,11 +320,11 @@ MISTAKES = [
     ),
     ("Path('run.jsonl').touch(); read_run('run.jsonl')", "run.jsonl contains no run."),
     (
-        "await OutputController().request(gateway, 'Hi', {})",
-        "function such as gateway.chat, not Gate",
+        "await OutputController().request('openai:m', 'Hi', {})",
+        "chat must be a Gateway or an async function, not 'openai:m'.",
     ),
     (
-        "await OutputController().request(gateway.chat, 'Hi', {}, max_attempts='3')",
+        "await OutputController().request(gateway, 'Hi', {}, max_attempts='3')",
         "max_attempts must be at least 1, not '3'.",
     ),
     ("await ask('Hi', model=gateway, output_type='object')", "A schema must be a JSON Schema (a"),
@@ -350,7 +355,7 @@ async def test_a_text_is_one_user_message_in_each_entry():
         "await gateway.chat('Hi')",
         "await gateway.stream('Hi').final_message()",
         "await ToolRunner(deps, RunnerParams(messages='Hi', dialect=NativeDialect()))",
-        "await OutputController().request(gateway.chat, 'Hi', {}, max_attempts=1)",
+        "await OutputController().request(gateway, 'Hi', {}, max_attempts=1)",
     ):
         names = await run(program)
         sent = names["model"].requests[0].messages

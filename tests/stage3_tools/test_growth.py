@@ -64,7 +64,7 @@ async def test_the_fiftieth_turn_costs_hardly_more_function_calls_than_the_fifth
 
     async with Gateway("openai:m", api_key="k", transport=httpx.MockTransport(answer)) as gateway:
         context = ContextEngine()
-        deps = ToolLoopDeps(gateway.chat, context, OutputController(), ToolRegistry(count))
+        deps = ToolLoopDeps(gateway, context, OutputController(), ToolRegistry(count))
         session_id = await context.create_session(system_prompt="Count.")
         sys.setprofile(step)
         try:
@@ -102,7 +102,7 @@ async def steps_of_calls(number, parallel):
     calls = [ToolCall(f"c{each}", "count", json.dumps({"number": each})) for each in range(number)]
     model = ScriptedModel([Message.assistant("", calls), "done"])
     async with Gateway("openai:m", api_key="k", transport=model) as gateway:
-        deps = ToolLoopDeps(gateway.chat, tool_registry=[count])
+        deps = ToolLoopDeps(gateway, tool_registry=[count])
         session_id = await deps.context_engine.create_session()
         sys.setprofile(step)
         try:

@@ -128,7 +128,7 @@ class DialectRuns:
         self._line.script, events = script, []
         engine = ContextEngine(token_counter=Characters())
         await engine.create_session("s")
-        deps = ToolLoopDeps(self._gateway.chat, engine, self._output, registry)
+        deps = ToolLoopDeps(self._gateway, engine, self._output, registry)
         options = ToolLoopOptions(
             dialect=self.script.dialects[any(len(calls) > 1 for calls in turns)],
             on_event=events.append,

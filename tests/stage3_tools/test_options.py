@@ -11,15 +11,20 @@ from stage0_gateway import (
 from stage1_context import ContextEngine
 from stage2_output import OutputController
 from stage3_tools import (
+    NativeDialect,
     PromptDialect,
+    RunFile,
     RunLimits,
+    ToolChainOptions,
     ToolLoopDeps,
     ToolLoopOptions,
     ToolRegistry,
     ask,
+    execute_tool_chain,
+    read_run,
     run_tool_loop,
 )
-from tests.stage3_tools.conversation import DONE, Recorder, call, chat_of
+from tests.stage3_tools.conversation import DONE, Recorder, call, chat_of, native_calls, unused_chat
 from tests.tables import for_each
 
 
@@ -49,7 +54,7 @@ def test_an_unknown_option_raises_a_type_error():
 @for_each(
     "place, message",
     [
-        (0, "chat must be an async function such as gateway.chat, .* not str"),
+        (0, "chat must be a Gateway, or an async function that returns .*, not str"),
         (1, "context_engine must be of type ContextEngine, not str"),
         (2, "output_controller must be of type OutputController, not str"),
         (3, r"tool_registry must be a list such as tool_registry=\[get_weather\], or a .*, not 7"),
@@ -71,6 +76,116 @@ def test_a_dialect_must_be_an_instance(dialect):
         TypeError, match=r"dialect must be PromptDialect\(\), NativeDialect\(\) or an object"
     ):
         ToolLoopOptions(dialect=dialect)
+
+
+# ---- the model
+
+KEY, OTHER_KEY = "sk-live-0123456789abcdefghij", "ak-test-9876543210zyxwvutsrq"
+NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+def logged(gateway):
+    """Return a function of a program around a gateway."""
+
+    async def chat(messages, **options):
+        return await gateway.chat(messages, **options)
+
+    return chat
+
+
+@pytest.fixture
+def asked(tmp_path):
+    """Ask for a number with these parts; return the body of the request, and the recorded run. The
+    question contains the key of the gateway, and the key of another gateway of the program."""
+
+    async def run(deps_of):
+        other, model = Gateway("openai:other", api_key=OTHER_KEY), ScriptedModel(['{"n": 1}'])
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.jsonl"
+        options = {"dialect": NativeDialect(), "output_type": NUMBER, "trace": RunFile(path)}
+        async with other, Gateway("openai:m", api_key=KEY, transport=model) as gateway:
+            deps = deps_of(gateway)
+            await deps.context_engine.create_session("s")
+            result = await run_tool_loop(deps, "s", f"{KEY} {OTHER_KEY}", **options)
+        assert (result.status, result.output) == ("completed", {"n": 1})
+        return model.bodies[0], read_run(path)
+
+    return run
+
+
+def test_the_parts_contain_the_gateway_and_its_functions():
+    gateway = Gateway("offline:teacher")
+    deps = ToolLoopDeps(gateway)
+    assert (deps.chat, deps.stream, deps.gateway) == (gateway.chat, None, gateway)
+    deps = ToolLoopDeps(gateway, stream=True)
+    assert (deps.chat, deps.stream, deps.gateway) == (gateway.chat, gateway.stream, gateway)
+    deps = ToolLoopDeps(unused_chat, stream=True, gateway=gateway)
+    assert (deps.chat, deps.stream, deps.gateway) == (unused_chat, gateway.stream, gateway)
+
+
+def test_the_parts_of_a_function_contain_no_gateway():
+    for chat in (unused_chat, Gateway("offline:teacher").chat):
+        deps = ToolLoopDeps(chat, stream=False)
+        assert (deps.chat, deps.stream, deps.gateway) == (chat, None, None)
+
+
+async def test_a_function_that_names_its_gateway_is_sent_a_schema_and_a_cache_key(asked):
+    direct, _ = await asked(ToolLoopDeps)
+    body, run = await asked(lambda gateway: ToolLoopDeps(logged(gateway), gateway=gateway))
+    assert body == direct
+    assert (body["prompt_cache_key"], "response_format" in body) == ("s", True)
+    assert run.model == "openai:m"
+    assert run.turns[0].request.messages[-1].text == f"[hidden] {OTHER_KEY}"
+
+
+@for_each("function", [logged, lambda gateway: gateway.chat])
+async def test_a_function_without_its_gateway_is_sent_neither_and_all_keys_are_hidden(
+    asked, function
+):
+    body, run = await asked(lambda gateway: ToolLoopDeps(function(gateway)))
+    assert not {"prompt_cache_key", "response_format"} & body.keys()
+    assert run.model is None
+    assert run.turns[0].request.messages[-1].text == "[hidden] [hidden]"
+
+
+async def test_a_limit_of_the_cost_is_refused_for_a_named_gateway_without_prices():
+    async with Gateway("openai:m", transport=ScriptedModel([])) as gateway:
+        deps = ToolLoopDeps(unused_chat, gateway=gateway)
+        session = await deps.context_engine.create_session()
+        with pytest.raises(ConfigurationError, match="needs prices, and 'openai:m' has none"):
+            await run_tool_loop(deps, session, "Hi.", limits=RunLimits(cost=0.5))
+
+
+async def test_a_named_gateway_streams_without_the_function():
+    model = ScriptedModel(["Hello."])
+    async with Gateway("openai:m", transport=model) as gateway:
+        deps = ToolLoopDeps(unused_chat, stream=True, gateway=gateway)
+        session = await deps.context_engine.create_session()
+        result = await run_tool_loop(deps, session, "Hi.", dialect=NativeDialect())
+    assert (result.reply, model.bodies[0]["stream"]) == ("Hello.", True)
+
+
+async def test_streaming_without_a_known_gateway_raises_an_error_that_states_what_to_write():
+    for chat in (unused_chat, Gateway("offline:teacher").chat):
+        with pytest.raises(TypeError) as caught:
+            ToolLoopDeps(chat, stream=True)
+        assert str(caught.value) == (
+            "stream=True needs a known model: write ToolLoopDeps(gateway, stream=True), or "
+            "ToolLoopDeps(chat, stream=True, gateway=gateway)."
+        )
+    recorder = Recorder()
+    with pytest.raises(TypeError, match="stream=True needs a known model"):
+        await execute_tool_chain(
+            ToolRegistry(recorder.tool),
+            native_calls(("f", {})),
+            ToolChainOptions(unused_chat, stream=True),
+        )
+    assert recorder.seen == []
+
+
+@for_each("gateway", ["openai:m", unused_chat, 7])
+def test_a_value_that_is_not_a_gateway_cannot_be_named_as_one(gateway):
+    with pytest.raises(TypeError, match="gateway must be a Gateway, or None, not "):
+        ToolLoopDeps(unused_chat, gateway=gateway)
 
 
 # ---- RunLimits
@@ -164,7 +279,7 @@ async def test_invalid_replies_count_toward_the_limit(new_conversation):
 async def test_the_reasoning_of_a_run_is_sent_with_each_request():
     model = ScriptedModel(['{"tool": null, "reply": "a"}'] * 3)
     async with Gateway("openai:m", transport=model, reasoning="low") as gateway:
-        deps = ToolLoopDeps(gateway.chat)
+        deps = ToolLoopDeps(gateway)
         session = await deps.context_engine.create_session()
         await run_tool_loop(deps, session, "Hi.", reasoning="high")
         await run_tool_loop(deps, session, "Hi.", ToolLoopOptions(reasoning="medium"))

@@ -63,8 +63,7 @@ def run(request, dialect):
     async def asked(*replies, tools=(get_weather,), provider="openai", **options):
         model = ScriptedModel(replies)
         async with Gateway(f"{provider}:m", transport=model, max_retries=0) as gateway:
-            stream = gateway.stream if request.param else None
-            deps = ToolLoopDeps(gateway.chat, tool_registry=tools, stream=stream)
+            deps = ToolLoopDeps(gateway, tool_registry=tools, stream=request.param)
             session = await deps.context_engine.create_session()
             options = {"output_type": Weather, "dialect": dialect, **options}
             result = await run_tool_loop(deps, session, "Rome?", **options)
@@ -270,8 +269,7 @@ async def test_a_request_with_a_rejected_schema_is_repeated_without_it(streamed)
 
     transport = httpx.MockTransport(answer)
     async with Gateway("openai:m", transport=transport, max_retries=0) as gateway:
-        stream = gateway.stream if streamed else None
-        deps = ToolLoopDeps(gateway.chat, tool_registry=[get_weather], stream=stream)
+        deps = ToolLoopDeps(gateway, tool_registry=[get_weather], stream=streamed)
         session = await deps.context_engine.create_session()
         result = await run_tool_loop(
             deps, session, "Rome?", output_type=Weather, dialect=NativeDialect()
@@ -289,7 +287,7 @@ async def test_a_runner_has_the_value_in_its_result(dialect):
         params = RunnerParams(
             messages=[Message.user("Rome?")], dialect=dialect, output_type=Weather
         )
-        runner = ToolRunner(ToolLoopDeps(gateway.chat, tool_registry=[get_weather]), params)
+        runner = ToolRunner(ToolLoopDeps(gateway, tool_registry=[get_weather]), params)
         replies = [response.content async for response in runner]
     assert len(replies) == 2
     assert (runner.result.output, runner.result.reply) == (ROME, JSON)
@@ -300,14 +298,14 @@ async def test_a_chain_has_the_value_in_its_result(dialect):
     async with Gateway("openai:m", transport=model, max_retries=0) as gateway:
         registry = ToolRegistry(get_weather)
         first = await gateway.chat([Message.user("Rome?")])
-        options = ToolChainOptions(gateway.chat, dialect=dialect, output_type=Weather)
+        options = ToolChainOptions(gateway, dialect=dialect, output_type=Weather)
         result = await execute_tool_chain(registry, first, options)
     assert (result.status, result.output, result.reply) == ("completed", ROME, JSON)
 
 
 async def test_a_resumed_session_that_ends_with_a_reply_returns_its_value(dialect):
     async with Gateway("openai:m", transport=ScriptedModel([])) as gateway:
-        deps = ToolLoopDeps(gateway.chat)
+        deps = ToolLoopDeps(gateway)
         session = await deps.context_engine.create_session()
         for message in (Message.user("Rome?"), Message.assistant(JSON)):
             await deps.context_engine.add_message(session, message)
@@ -320,7 +318,7 @@ async def test_a_resumed_session_that_ends_with_a_reply_returns_its_value(dialec
 async def test_a_resumed_session_whose_reply_is_invalid_asks_again(dialect):
     model = ScriptedModel([reply(dialect, JSON)])
     async with Gateway("openai:m", transport=model) as gateway:
-        deps = ToolLoopDeps(gateway.chat)
+        deps = ToolLoopDeps(gateway)
         session = await deps.context_engine.create_session()
         for message in (Message.user("Rome?"), Message.assistant("22 degrees.")):
             await deps.context_engine.add_message(session, message)

@@ -74,11 +74,11 @@ class RandomUse:
         model = ScriptedModel([*self.replies(script), *[self.answer(n) for n in range(40)]])
         gateway = Gateway("openai:m", transport=model, max_retries=0)
         self.deps = ToolLoopDeps(
-            gateway.chat,
+            gateway,
             self.engine,
             OutputController(),
             ToolRegistry(Tool("f", "", None, self.act, effect="write")),
-            gateway.stream if setup.streams else None,
+            stream=setup.streams,
         )
 
     def replies(self, script):

@@ -64,12 +64,12 @@ async def test_stop_texts_and_provider_options_are_sent_with_every_request_of_ev
     assert model.sent(*fields) == [fields, fields]
 
     model = Bodies(weather, "Mild.")
-    deps = ToolLoopDeps(model.gateway.chat, tool_registry=[get_weather])
+    deps = ToolLoopDeps(model.gateway, tool_registry=[get_weather])
     await ToolRunner(deps, RunnerParams(messages=[Message.user("Weather?")], **native))
     assert model.sent(*fields) == [fields, fields]
 
     model = Bodies("Mild.")
-    chain = ToolChainOptions(model.gateway.chat, [Message.user("Weather?")], **options)
+    chain = ToolChainOptions(model.gateway, [Message.user("Weather?")], **options)
     await execute_tool_chain(deps.tool_registry, weather, chain)
     assert model.sent(*fields) == [fields]
 
@@ -147,12 +147,12 @@ async def test_an_unknown_tool_choice_raises_an_error_that_lists_the_tools(tools
 
 def test_a_chain_refuses_a_tool_choice_because_its_first_reply_exists():
     with pytest.raises(ValueError, match="tool_choice comes too late"):
-        ToolChainOptions(Bodies().gateway.chat, tool_choice="required")
+        ToolChainOptions(Bodies().gateway, tool_choice="required")
 
 
 async def test_a_runner_may_require_a_tool_in_a_later_turn():
     model = Bodies(calls("get_time"), "Noon.", calls("get_weather", city="Rome"), "Mild.")
-    deps = ToolLoopDeps(model.gateway.chat, tool_registry=[get_weather, get_time])
+    deps = ToolLoopDeps(model.gateway, tool_registry=[get_weather, get_time])
     params = RunnerParams(messages=[Message.user("Time?")], dialect=NativeDialect())
     runner = ToolRunner(deps, params)
     async for _ in runner:

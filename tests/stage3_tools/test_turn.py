@@ -371,7 +371,7 @@ async def test_a_streamed_reply_is_announced_before_the_request_is_sent():
     model, events = ScriptedModel(["hello"]), []
     async with Gateway("openai:m", transport=model) as gateway:
         deps = ToolLoopDeps(
-            gateway.chat, ContextEngine(), OutputController(), ToolRegistry(), gateway.stream
+            gateway, ContextEngine(), OutputController(), ToolRegistry(), stream=True
         )
         run = RunState(
             deps,

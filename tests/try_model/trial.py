@@ -92,7 +92,7 @@ async def try_task(gateway: Gateway, task: Task, dialect: str) -> Trial:
     """
     events: list[LoopEvent] = []
     started = time.perf_counter()
-    deps = ToolLoopDeps(gateway.chat, tool_registry=[TOOLS[name] for name in task["tools"]])
+    deps = ToolLoopDeps(gateway, tool_registry=[TOOLS[name] for name in task["tools"]])
     session = await deps.context_engine.create_session(system_prompt=SYSTEM_PROMPT)
     try:
         result = await run_tool_loop(

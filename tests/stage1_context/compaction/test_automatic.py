@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from stage0_gateway import ChatResponse, Message, ToolCall
+from stage0_gateway import ChatResponse, Gateway, Message, ScriptedModel, ToolCall
 from stage1_context import (
     CompactionPolicy,
     ContextEngine,
@@ -319,6 +319,13 @@ async def test_two_processes_agree_on_one_summary(tmp_path):
 # ---- the policy
 
 
+async def test_the_model_of_a_policy_may_be_a_gateway():
+    async with Gateway("openai:m", transport=ScriptedModel([SHORT])) as gateway:
+        engine, reported = await compacting(questions(8), gateway)
+        assert (await engine.messages_for_request("s"))[0] == summary_message()
+    assert [compaction.done for compaction in reported] == [True]
+
+
 def test_a_policy_is_a_frozen_value():
     policy = CompactionPolicy(unused_model)
     assert (policy.threshold, policy.target, policy.on_compaction) == (0.8, 0.5, None)
@@ -332,8 +339,8 @@ def test_a_percentage_is_not_a_part_of_a_window(wrong):
         CompactionPolicy(unused_model, **wrong)
 
 
-async def test_a_chat_that_is_not_a_function_is_rejected():
-    text = r"^chat must be a function such as gateway\.chat, not <.*ContextEngine object at .*\.$"
+async def test_a_chat_that_is_neither_a_gateway_nor_a_function_is_rejected():
+    text = r"^chat must be a Gateway, or an async function that returns .*, not ContextEngine\.$"
     with pytest.raises(TypeError, match=text):
         CompactionPolicy(ContextEngine())
     with pytest.raises(TypeError, match=text):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stage0_gateway import ChatResponse, Message, ToolCall, Usage
+from stage0_gateway import ChatResponse, Gateway, Message, ScriptedModel, ToolCall, Usage
 from stage1_context import (
     CallFinishedRecord,
     ContextEngine,
@@ -58,23 +58,25 @@ async def test_below_the_threshold_the_model_is_not_called():
     compaction = await engine.compact("s", unused_model)
     assert (compaction.done, compaction.fill) == (False, 0.9)
     assert compaction.reason == "The window is 90% full; it is compacted at 100%."
-    assert not (await engine.compact("s", unused_model, at=0.91)).done
+    assert not (await engine.compact("s", unused_model, threshold=0.91)).done
     assert (await engine.store.info("s")).records == 9
 
 
-@for_each("messages, at", [(9, 0.9), (10, 1.0), (15, 1.5), (1, 0)])
-async def test_from_the_threshold_on_messages_are_summarized(messages, at):
+@for_each("messages, threshold", [(9, 0.9), (10, 1.0), (15, 1.5), (1, 0)])
+async def test_from_the_threshold_on_messages_are_summarized(messages, threshold):
     engine = await engine_with(*questions(messages), window=THOUSAND)
-    compaction = await engine.compact("s", Summarizer(SHORT), at=at, to=0)
+    compaction = await engine.compact("s", Summarizer(SHORT), threshold=threshold, target=0)
     assert compaction.fill == messages / 10
     assert compaction.done == (messages > 1)
 
 
-@for_each("to, kept", [(1, 10), (0.8, 8), (0.5, 5), (0.19, 1), (0, 1)])
-async def test_the_newest_messages_stay_if_they_fit_into_the_target_part_of_the_window(to, kept):
+@for_each("target, kept", [(1, 10), (0.8, 8), (0.5, 5), (0.19, 1), (0, 1)])
+async def test_the_newest_messages_stay_if_they_fit_into_the_target_part_of_the_window(
+    target, kept
+):
     engine = await engine_with(*questions(20), window=THOUSAND)
     model = Summarizer(SHORT)
-    compaction = await engine.compact("s", model, to=to)
+    compaction = await engine.compact("s", model, target=target)
     assert (compaction.done, compaction.summarized) == (True, 20 - kept)
     assert numbers(*model.requests) == list(range(20 - kept))
 
@@ -95,7 +97,7 @@ async def test_reported_usage_scales_the_fill():
     assert compaction.summarized == 4
 
 
-@for_each("wrong", [{"at": -0.1}, {"to": -0.1}, {"to": 1.1}])
+@for_each("wrong", [{"threshold": -0.1}, {"target": -0.1}, {"target": 1.1}])
 async def test_a_threshold_or_target_outside_its_range_is_rejected(wrong):
     engine = await engine_with()
     with pytest.raises(ValueError, match=r"both are parts of the window: 0\.8 is four fifths"):
@@ -117,7 +119,7 @@ async def test_a_newest_exchange_that_does_not_fit_into_the_window_is_an_error()
 async def test_without_old_messages_compaction_does_nothing(messages):
     for window in (None, KeepSystemAndRecent(max_tokens=120), KeepSystemAndRecent(max_messages=1)):
         engine = await engine_with(*messages, window=window)
-        compaction = await engine.compact("s", unused_model, at=0)
+        compaction = await engine.compact("s", unused_model, threshold=0)
         assert (compaction.done, compaction.reason) == (
             False,
             "All messages belong to the newest part.",
@@ -157,15 +159,43 @@ async def test_calls_stay_with_their_results_and_replies_with_their_questions():
     two = Message.assistant("", [ToolCall("a", "f", "x" * 40), ToolCall("b", "f", "x" * 40)])
     results = [result("a", "x" * 90), result("b", "x" * 90)]
     messages = [*questions(8), two, *results, Message.assistant("x" * 90), question(8)]
-    for to, left in ((0.4, messages[-1:]), (0.499, messages[8:]), (0.61, messages[7:])):
+    for target, left in ((0.4, messages[-1:]), (0.499, messages[8:]), (0.61, messages[7:])):
         engine = await engine_with(*messages, window=THOUSAND)
-        await engine.compact("s", Summarizer(SHORT), to=to)
+        await engine.compact("s", Summarizer(SHORT), target=target)
         assert (await engine.messages_for_request("s"))[1:] == left
 
 
 async def test_a_first_reply_without_a_question_is_not_summarized_if_everything_fits():
     engine = await engine_with(Message.assistant("x" * 96), *questions(3), window=THOUSAND)
-    assert not (await engine.compact("s", unused_model, at=0.1, to=0.9)).done
+    assert not (await engine.compact("s", unused_model, threshold=0.1, target=0.9)).done
+
+
+async def test_the_model_that_summarizes_may_be_a_gateway():
+    engine = await engine_with(*questions(10), window=THOUSAND)
+    model = ScriptedModel(["They", SHORT])  # a request has at most half a window
+    async with Gateway("openai:m", transport=model) as gateway:
+        compaction = await engine.compact("s", gateway)
+    assert (compaction.done, await engine.get_summary("s")) == (True, SHORT)
+    assert [reply.content for reply in compaction.replies] == ["They", SHORT]
+    assert numbers(*[request.messages for request in model.requests]) == list(range(5))
+
+
+async def test_a_compaction_contains_the_messages_that_the_summary_replaces_and_the_summary():
+    engine = await engine_with(*questions(10), window=THOUSAND)
+    first = await engine.compact("s", Summarizer("one"))
+    assert (first.before, first.after) == (tuple(questions(5)), summary_message("one"))
+    await engine.add_messages("s", *questions(10, 15))
+    second = await engine.compact("s", Summarizer("two"))
+    assert second.before[0] == first.after
+    assert second.before[1:] == tuple(questions(5, 5 + second.summarized))
+    assert second.after == summary_message("two") == (await engine.messages_for_request("s"))[0]
+
+
+async def test_without_a_summary_a_compaction_contains_no_messages():
+    engine = await engine_with(*questions(10), window=THOUSAND)
+    compaction = await engine.compact("s", Summarizer("x" * 999))
+    assert (compaction.done, compaction.before, compaction.after) == (False, (), None)
+    assert {reply.content for reply in compaction.replies} == {"x" * 999}
 
 
 # ---- repeated compaction
@@ -195,7 +225,7 @@ async def test_old_messages_are_summarized_in_pieces_of_at_most_half_a_window():
     engine = await engine_with(*questions(30), window=THOUSAND)
     replies = [f"summary {number}" for number in range(20)]
     model = Summarizer(*replies)
-    assert (await engine.compact("s", model, to=0)).done
+    assert (await engine.compact("s", model, target=0)).done
     pieces = [lines_of(request) for request in model.requests]
     assert [int(each["content"][:3]) for _, piece in pieces for each in piece] == list(range(29))
     sizes = [len(request[1].text.partition("The messages:\n")[2]) for request in model.requests]
@@ -304,7 +334,7 @@ async def test_the_previous_summary_counts_as_replaced_text():
     await engine.set_summary("s", "x" * 100)
     # As long as three questions, and shorter than these and the previous summary.
     new = "y" * (300 - 4 - len(summary_message("").text))
-    compaction = await engine.compact("s", Summarizer(new), to=1.0)
+    compaction = await engine.compact("s", Summarizer(new), target=1.0)
     assert (compaction.done, compaction.summarized) == (True, 3)
 
 
@@ -359,7 +389,7 @@ async def test_messages_that_are_appended_just_before_the_summary_is_written_are
             return await super().append(session_id, *records, expected=expected)
 
     engine = await engine_with(*questions(12), window=THOUSAND, store=Busy())
-    assert (await engine.compact("s", Summarizer("ok"), to=0.2)).done
+    assert (await engine.compact("s", Summarizer("ok"), target=0.2)).done
     assert (await engine.messages_for_request("s"))[1:] == [
         question(10),
         question(11),
@@ -398,7 +428,7 @@ async def test_of_two_concurrent_compactions_the_first_to_finish_counts(first):
         assert (await other.compact("s", Summarizer("other"))).done
 
     other = ContextEngine(store=engine.store, window=THOUSAND, token_counter=CharacterCounter())
-    compaction = await engine.compact("s", Summarizer("mine", meanwhile=meanwhile), to=0.8)
+    compaction = await engine.compact("s", Summarizer("mine", meanwhile=meanwhile), target=0.8)
     assert (compaction.done, compaction.error) == (False, None)
     assert compaction.reason == "Another writer added a summary meanwhile."
     assert await engine.get_summary("s") == "other"
@@ -451,7 +481,7 @@ async def test_a_compaction_of_a_session_in_a_file_is_persistent(tmp_path):
     st.integers(0, 100),
 )
 async def test_after_a_compaction_the_next_request_fits_and_contains_the_summary(
-    drawn, max_tokens, max_messages, to, length
+    drawn, max_tokens, max_messages, target, length
 ):
     messages = []
     for number, (kind, size) in enumerate(drawn):
@@ -465,7 +495,7 @@ async def test_after_a_compaction_the_next_request_fits_and_contains_the_summary
         before = await engine.messages_for_request("s")
     except WindowTooSmall:
         return
-    compaction = await engine.compact("s", Summarizer("y" * length or "y"), to=to)
+    compaction = await engine.compact("s", Summarizer("y" * length or "y"), target=target)
     sent = await engine.messages_for_request("s")
     if not compaction.done:
         assert sent == before

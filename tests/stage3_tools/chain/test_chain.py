@@ -63,10 +63,8 @@ def chain():
         model = ScriptedModel(() if chat else replies)
         run.requests = model.requests
         async with Gateway("openai:m", transport=model, max_retries=0) as gateway:
-            given = {"stream": gateway.stream, **options} if streamed else options
-            return await execute_tool_chain(
-                ToolRegistry(*tools), first, ToolChainOptions(chat or gateway.chat, **given)
-            )
+            given = ToolChainOptions(chat or gateway, stream=streamed, **options)
+            return await execute_tool_chain(ToolRegistry(*tools), first, given)
 
     return run
 

@@ -199,7 +199,7 @@ async def stored_chain(engine, registry, dialect, calls, **options):
     model = ScriptedModel([*calls[1:], answer_in(dialect)])
     async with Gateway("openai:m", transport=model, max_retries=0) as gateway:
         options = ToolChainOptions(
-            gateway.chat,
+            gateway,
             [question],
             dialect=DIALECTS[dialect](),
             variables=engine.transcript("s"),
@@ -214,7 +214,7 @@ async def ask_next(engine, registry, dialect, replies, question="And now?", **op
     """Ask the next question with the loop; return its result and the messages of its first request."""
     model = ScriptedModel([*replies, answer_in(dialect)])
     async with Gateway("openai:m", transport=model, max_retries=0) as gateway:
-        deps = ToolLoopDeps(gateway.chat, engine, OutputController(), registry)
+        deps = ToolLoopDeps(gateway, engine, OutputController(), registry)
         options = ToolLoopOptions(dialect=DIALECTS[dialect](), **options)
         result = await run_tool_loop(deps, "s", question, options)
     return result, model.requests[0].messages
@@ -291,7 +291,7 @@ async def test_without_a_session_variables_live_as_long_as_the_result():
     model = ScriptedModel(["done"])
     async with Gateway("openai:m", transport=model, max_retries=0) as gateway:
         result = await execute_tool_chain(
-            registry, call_in("native", "f"), ToolChainOptions(gateway.chat)
+            registry, call_in("native", "f"), ToolChainOptions(gateway)
         )
     read = result.variables.reader.execute
     assert await read({"id": result.tool_call_history[0].variable}) == "x" * 5000

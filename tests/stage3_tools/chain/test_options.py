@@ -29,10 +29,8 @@ def chain():
         model = ScriptedModel(replies, piece=5)
         run.requests = model.requests
         async with Gateway("openai:m", transport=model, max_retries=0) as gateway:
-            given = {"stream": gateway.stream, **options} if streamed else options
-            return await execute_tool_chain(
-                ToolRegistry(*tools), first, ToolChainOptions(gateway.chat, **given)
-            )
+            given = ToolChainOptions(gateway, stream=streamed, **options)
+            return await execute_tool_chain(ToolRegistry(*tools), first, given)
 
     return run
 
@@ -47,6 +45,23 @@ async def test_model_settings_are_passed_to_the_request(chain, streamed):
     (request,) = chain.requests
     assert (request.temperature, request.max_tokens, request.model) == (0.5, 77, "other")
     assert request.reasoning == "low"
+
+
+@for_each("named", [False, True])
+async def test_a_function_is_sent_a_schema_if_its_gateway_is_named(named):
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    model = ScriptedModel(['{"n": 1}'])
+    async with Gateway("openai:m", transport=model, max_retries=0) as gateway:
+
+        async def chat(messages, **options):
+            return await gateway.chat(messages, **options)
+
+        options = ToolChainOptions(chat, gateway=gateway if named else None, output_type=schema)
+        result = await execute_tool_chain(
+            ToolRegistry(Recorder().tool), native_calls(("f", {})), options
+        )
+    assert result.output == {"n": 1}
+    assert (model.requests[0].response_schema is not None) == named
 
 
 async def test_unset_model_settings_are_not_passed():
@@ -162,9 +177,7 @@ async def test_a_truncated_reply_is_replaced_by_the_next_one_in_the_display(chai
 async def test_text_before_a_pause_stays_in_the_display():
     shown, model = [], ScriptedModel([ChatResponse(Message.assistant("One,"), "pause"), "two."])
     async with Gateway("anthropic:m", transport=model, max_retries=0) as gateway:
-        options = ToolChainOptions(
-            gateway.chat, stream=gateway.stream, on_llm_response_update=shown.append
-        )
+        options = ToolChainOptions(gateway, stream=True, on_llm_response_update=shown.append)
         result = await execute_tool_chain(
             ToolRegistry(Recorder().tool), native_calls(("f", {})), options
         )

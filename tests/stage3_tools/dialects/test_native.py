@@ -61,9 +61,8 @@ class ProviderConversation(Conversation):
     def __init__(self, wire, replies, tools, *, streamed=False, store=None):
         super().__init__(replies, tools, store=store)
         self.gateway = Gateway(f"{wire}:m", transport=self.model, max_retries=0)
-        stream = self.gateway.stream if streamed else None
         self.deps = ToolLoopDeps(
-            self.gateway.chat, self.engine, OutputController(), self.registry, stream=stream
+            self.gateway, self.engine, OutputController(), self.registry, stream=streamed
         )
 
     async def ask(self, question="Go.", **options):
@@ -336,7 +335,7 @@ async def test_the_last_request_still_lists_the_tools_for_servers_that_require_i
     model = ScriptedModel([asks(a_call()), "so far"])
     async with Gateway(f"{wire}:m", api_key="k", transport=Strict()) as gateway:
         engine = ContextEngine()
-        deps = ToolLoopDeps(gateway.chat, engine, OutputController(), ToolRegistry(Recorder().tool))
+        deps = ToolLoopDeps(gateway, engine, OutputController(), ToolRegistry(Recorder().tool))
         options = ToolLoopOptions(dialect=NativeDialect(), max_tool_rounds=1)
         result = await run_tool_loop(deps, await engine.create_session(), "Go.", options)
     assert (result.reply, rejected) == ("so far", [])
@@ -958,7 +957,7 @@ async def test_an_interrupted_stream_runs_nothing_and_leaves_a_valid_history(
     replies = [asks(a_call(arguments=f'{{"city": "{"x" * 50}"}}'), text="I look."), "done"]
     conversation = new_conversation(wire, replies, recorder.tool, streamed=True)
     gateway = Gateway(f"{wire}:m", transport=Breaking(conversation.model), max_retries=0)
-    conversation.deps = replace(conversation.deps, stream=gateway.stream)
+    conversation.deps = replace(conversation.deps, stream=gateway.stream, gateway=gateway)
     with pytest.raises(StreamInterrupted):
         await conversation.ask("one")
     assert (recorder.seen, await conversation.history()) == ([], [Message.user("one")])

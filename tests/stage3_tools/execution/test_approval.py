@@ -156,7 +156,7 @@ async def test_an_exempted_tool_is_asked_about_with_approve_all_in_every_entry(e
 
 
 async def _loop(gateway, tools, calls, options):
-    deps = ToolLoopDeps(gateway.chat, tool_registry=tools)
+    deps = ToolLoopDeps(gateway, tool_registry=tools)
     session = await deps.context_engine.create_session()
     await run_tool_loop(deps, session, "Go.", dialect=NativeDialect(), **options)
 
@@ -167,11 +167,11 @@ async def _ask(gateway, tools, calls, options):
 
 async def _runner(gateway, tools, calls, options):
     params = RunnerParams(messages=[Message.user("Go.")], dialect=NativeDialect(), **options)
-    await ToolRunner(ToolLoopDeps(gateway.chat, tool_registry=tools), params)
+    await ToolRunner(ToolLoopDeps(gateway, tool_registry=tools), params)
 
 
 async def _chain(gateway, tools, calls, options):
-    given = ToolChainOptions(gateway.chat, **options)
+    given = ToolChainOptions(gateway, **options)
     await execute_tool_chain(ToolRegistry(*tools), Message.assistant("", calls), given)
 
 

@@ -1,6 +1,6 @@
 """A run with twenty writes in one reply, whose process is killed. Imported by tests.
 
-    python killed_writes.py FOLDER CAP KILLED KIND
+    python -m tests.stage3_tools.resume.killed_writes FOLDER CAP KILLED KIND
 
 At most CAP writes run at the same time. The one with the number KILLED kills the process, after the
 others have begun. KIND is "async", or "plain" for a function that runs in a thread.
@@ -57,7 +57,7 @@ async def run(folder, cap, killed=None, kind="async"):
         if is_new:
             await engine.create_session("s")
         return await run_tool_loop(
-            ToolLoopDeps(gateway.chat, engine, tool_registry=[Tool("write", execute=execute)]),
+            ToolLoopDeps(gateway, engine, tool_registry=[Tool("write", execute=execute)]),
             "s",
             "Write." if is_new else None,
             resume=not is_new,
@@ -76,7 +76,7 @@ async def started(folder):
 
 async def violations(folder, cap, killed, kind):
     """Kill a run in a process of its own and resume it; return what is wrong, or an empty list."""
-    command = [sys.executable, __file__, folder, str(cap), str(killed), kind]
+    command = [sys.executable, "-m", __name__, folder, str(cap), str(killed), kind]
     process = await asyncio.to_thread(subprocess.run, command, check=False)
     began, recorded = written(folder), await started(folder)
     result = await run(folder, cap)

@@ -54,7 +54,7 @@ class SharedSession:
         model = ScriptedModel(replies)
         async with Gateway("openai:m", transport=model, max_retries=0) as gateway:
             engine = ContextEngine(store=self.store)
-            deps = ToolLoopDeps(gateway.chat, engine, OutputController(), self.registry)
+            deps = ToolLoopDeps(gateway, engine, OutputController(), self.registry)
             given = ToolLoopOptions(dialect=Native(), **options)
             result = await run_tool_loop(deps, "s", question, given, resume=resume)
             model.assert_finished()

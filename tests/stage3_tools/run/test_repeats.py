@@ -74,7 +74,7 @@ async def test_the_note_is_appended_to_a_result_of_parts():
     model = ScriptedModel([decision] * 3 + [DONE])
     async with Gateway("openai:m", transport=model) as gateway:
         context = ContextEngine()
-        deps = ToolLoopDeps(gateway.chat, context, OutputController(), ToolRegistry(look))
+        deps = ToolLoopDeps(gateway, context, OutputController(), ToolRegistry(look))
         result = await run_tool_loop(deps, await context.create_session(), "Look three times.")
     note = TextPart("\nNote: this is call 3 in a row with the same arguments.")
     contents = [record.result.as_message().content for record in result.history]

@@ -91,9 +91,12 @@ class Conversation:
         self.engine = ContextEngine(window=window)
         if self.mode == "session":
             await self.engine.create_session("s")
-        stream = self.gateway.stream if self.streams else None
         self.deps = ToolLoopDeps(
-            self.gateway.chat, self.engine, OutputController(), ToolRegistry(*self.tools), stream
+            self.gateway,
+            self.engine,
+            OutputController(),
+            ToolRegistry(*self.tools),
+            stream=self.streams,
         )
         params = params or self.params(**rest)
         self.last = ToolRunner(self.deps, params, on_iteration=on_iteration, **known)
@@ -454,6 +457,28 @@ async def test_tools_and_model_may_change_between_two_turns(conversation):
     assert [each.model for each in conversation.model.requests] == ["m", "other", "m", "m"]
     results = [text for role, text in await conversation.history() if role == "tool"]
     assert (results, conversation.ran) == (["r1", "g2", "r3"], {1: 1, 3: 1})
+
+
+@for_each_kind
+async def test_another_gateway_is_asked_from_the_next_turn_on(conversation):
+    runner = await conversation.runner(conversation.calls(1))
+    model = ScriptedModel([conversation.calls(2), conversation.answer()])
+    async with Gateway("anthropic:other", transport=model, max_retries=0) as other:
+        async for _ in runner:
+            runner.set_params(lambda now: replace(now, gateway=other))
+    first = conversation.model.bodies
+    assert ([len(first), len(model.bodies)], conversation.ran) == ([1, 2], {1: 1, 2: 1})
+    streams = [bool(body.get("stream")) for body in (*first, *model.bodies)]
+    assert streams == [conversation.streams] * 3
+    assert (await conversation.history())[-1] == ("assistant", "done")
+
+
+@for_each_kind
+async def test_the_first_request_is_sent_to_the_gateway_of_the_parameters(conversation):
+    model = ScriptedModel([conversation.answer()])
+    async with Gateway("anthropic:other", transport=model, max_retries=0) as other:
+        await (await conversation.runner(gateway=other))
+    assert (len(conversation.model.requests), len(model.requests)) == (0, 1)
 
 
 @for_each_kind

@@ -33,7 +33,7 @@ class StepperCase:
         self.gateway = Gateway("openai:m", transport=self.model, max_retries=0)
         tool = Tool("f", "", None, self.run)
         deps = ToolLoopDeps(
-            self.gateway.chat,
+            self.gateway,
             ContextEngine(),
             OutputController(),
             ToolRegistry(tool),
@@ -233,7 +233,7 @@ async def test_a_finished_run_stays_finished_if_the_store_fails_at_an_edit():
     engine = ContextEngine(store=store)
     session = await engine.create_session()
     async with Gateway("openai:m", transport=ScriptedModel(["done"])) as gateway:
-        deps = ToolLoopDeps(gateway.chat, engine, OutputController(), ToolRegistry())
+        deps = ToolLoopDeps(gateway, engine, OutputController(), ToolRegistry())
         params = RunnerParams(messages=[GO], session_id=session, dialect=NativeDialect())
         stepper = TurnStepper(deps, params, 1, lambda now: now, lambda reply: None)
         await stepper.next()

@@ -182,10 +182,11 @@ async def test_the_options_of_the_run_are_kept(run_file, tmp_path, new_conversat
     await conversation.ask(trace=run_file, **options)
     target = tmp_path / "new.jsonl"
     run = read_run(run_file.path)
-    await fork_run(run, conversation.gateway.chat, Fork(turn=1), run_file.path, target)
+    await fork_run(run, conversation.gateway, Fork(turn=1), run_file.path, target)
     new = read_run(target)
     assert {**new.options, **options} == new.options
     assert new.turns[0].request.messages == run.turns[0].request.messages
+    assert new.model == "openai:m"
 
 
 async def test_a_system_prompt_and_native_results_are_kept(run_file, tmp_path, new_conversation):
@@ -198,7 +199,7 @@ async def test_a_system_prompt_and_native_results_are_kept(run_file, tmp_path, n
     await conversation.ask(trace=run_file, dialect=NativeDialect())
     target = tmp_path / "new.jsonl"
     run = read_run(run_file.path)
-    result = await fork_run(run, conversation.gateway.chat, Fork(turn=2), run_file.path, target)
+    result = await fork_run(run, conversation.gateway, Fork(turn=2), run_file.path, target)
     assert result.reply == "changed"
     before, after = read_run(target).turns
     roles = [each.role for each in before.request.messages]
@@ -213,7 +214,7 @@ async def test_a_turn_without_a_request_cannot_be_forked(run_file, tmp_path, new
     conversation = new_conversation([call(), answer()], tool)
     await conversation.ask(trace=run_file)
     await conversation.ask(None, resume=True, trace=run_file, approve=lambda request: True)
-    run, chat = read_run(run_file.path), conversation.gateway.chat
+    run, gateway = read_run(run_file.path), conversation.gateway
     assert [turn.number for turn in run.turns] == [0, 1]
     with pytest.raises(ValueError, match=r"no turn 0\. Its turns with a request: 1\."):
-        await fork_run(run, chat, Fork(turn=0), run_file.path, tmp_path / "new.jsonl")
+        await fork_run(run, gateway, Fork(turn=0), run_file.path, tmp_path / "new.jsonl")

@@ -31,12 +31,18 @@ class TracedRun(RandomRun):
         self.stream = self.stream and self.recording(self.stream)
         deps = self.deps
         self.deps = ToolLoopDeps(
-            self.chat, self.engine, deps.output_controller, deps.tool_registry, self.stream
+            self.chat,
+            self.engine,
+            deps.output_controller,
+            deps.tool_registry,
+            self.stream,
+            gateway=self.gateway,
         )
 
     def recording(self, send):
         def record(messages, **keywords):
-            self.sent.append(canonical(messages, keywords))
+            recorded = {name: keywords[name] for name in keywords if name != "cache_key"}
+            self.sent.append(canonical(messages, recorded))  # the session is in the header
             return send(messages, **keywords)
 
         return record
@@ -69,6 +75,9 @@ def test_the_requests_of_random_runs_are_rebuilt_and_their_replay_is_identical(
     for seed in range(count):
         path = tmp_path / f"{seed}.jsonl"
         sent = run_randomly(entry_point, seed, partial(TracedRun, path)).sent
+        if not path.exists():  # a limit of the cost was refused before the first request
+            assert sent == [], seed
+            continue
         assert schema_problems(path) == [], seed
         runs = read_runs(path)
         turns = [turn for run in runs for turn in run.turns]

@@ -121,7 +121,7 @@ async def test_a_trace_does_not_change_what_is_sent(run_file, is_streamed):
     for trace in (None, run_file):
         model = ScriptedModel([answer()])
         gateway = Gateway("openai:m", transport=model)
-        deps = ToolLoopDeps(gateway.chat, stream=gateway.stream if is_streamed else None)
+        deps = ToolLoopDeps(gateway, stream=is_streamed)
         session = await deps.context_engine.create_session("s")
         await run_tool_loop(deps, session, "Go.", trace=trace)
         bodies += model.bodies
@@ -677,7 +677,7 @@ async def test_streams_are_recorded_like_whole_replies(run_file, dialect):
     replies = [calls("f"), "done"] if native else [call(), answer()]
     model = ScriptedModel(replies)
     async with Gateway("openai:m", transport=model) as gateway:
-        deps = ToolLoopDeps(gateway.chat, None, None, [Recorder().tool], gateway.stream)
+        deps = ToolLoopDeps(gateway, tool_registry=[Recorder().tool], stream=True)
         session = await deps.context_engine.create_session()
         events = run_events(deps, session, "Go.", trace=run_file, dialect=dialect)
         assert "reply_stream" in [event.name async for event in events]
@@ -692,7 +692,7 @@ async def test_streams_are_recorded_like_whole_replies(run_file, dialect):
 async def test_a_stream_that_breaks_has_the_part_that_arrived(run_file):
     model = OfflineModel(faults=["disconnect_mid_stream"])
     async with Gateway("offline:teacher", transport=model, max_retries=0) as gateway:
-        deps = ToolLoopDeps(gateway.chat, stream=gateway.stream)
+        deps = ToolLoopDeps(gateway, stream=True)
         session = await deps.context_engine.create_session()
         with pytest.raises(StreamInterrupted):
             await run_tool_loop(deps, session, "Tell me a story.", trace=run_file)

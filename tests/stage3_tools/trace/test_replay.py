@@ -190,6 +190,14 @@ async def test_a_refusal_and_a_pause_are_identical(run_file, new_conversation):
     assert await texts(run) == []
 
 
+async def test_a_run_whose_server_received_no_schema_is_identical(run_file, new_conversation):
+    conversation = new_conversation(chat=chat_of(ChatResponse(Message.assistant('{"n": 1}'))))
+    await conversation.ask(trace=run_file, output_type=NUMBER, dialect=NativeDialect())
+    run = read_run(run_file.path)
+    assert (run.end.reply, run.turns[0].request.options) == ('{"n": 1}', {})
+    assert await texts(run) == []
+
+
 async def test_a_window_and_a_second_question_are_identical(run_file, new_conversation, counted):
     replies = [call(), answer(), call(), call(), answer()]
     conversation = new_conversation(replies, counted.tool(), window=DropOldest(max_messages=4))
@@ -214,7 +222,7 @@ async def test_a_run_and_its_fork_after_a_hostile_summary_are_identical(
     assert file_data(run_file.path)["runs"][0]["question"] == "And now?"
     target = tmp_path / "fork.jsonl"
     fork = Fork(turn=2, message="And then?")
-    await fork_run(run, conversation.gateway.chat, fork, run_file.path, target)
+    await fork_run(run, conversation.gateway, fork, run_file.path, target)
     forked = read_run(target)
     summary, question, *_ = run.turns[0].request.stored
     assert (summary.name, question.text) == ("summary", "And now?")

@@ -28,7 +28,7 @@ OTHER_KEY = "ak-test-9876543210zyxwvutsrq"
 
 
 async def ask(gateway, trace, *tools, question="Go.", chat=None, **options):
-    deps = ToolLoopDeps(chat or gateway.chat, tool_registry=tools)
+    deps = ToolLoopDeps(chat or gateway, tool_registry=tools)
     session = await deps.context_engine.create_session()
     return await run_tool_loop(deps, session, question, trace=trace, **options)
 
@@ -320,7 +320,8 @@ async def die_async(arguments):
 
 async def main(path, execute):
     model = ScriptedModel(['{"tool": "f", "arguments": {}}'])
-    deps = ToolLoopDeps(Gateway("openai:m", transport=model).chat, None, None, [Tool("f", execute=execute)])
+    gateway = Gateway("openai:m", transport=model)
+    deps = ToolLoopDeps(gateway, tool_registry=[Tool("f", execute=execute)])
     session = await deps.context_engine.create_session()
     await run_tool_loop(deps, session, "Die.", trace=RunFile(path))
 

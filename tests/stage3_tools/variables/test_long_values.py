@@ -187,9 +187,7 @@ async def test_stored_results_survive_a_restart(tmp_path, dialect):
             engine = ContextEngine(store=store)
             if question == "Go.":
                 await engine.create_session("s")
-            deps = ToolLoopDeps(
-                gateway.chat, engine, OutputController(), ToolRegistry(recorder.tool)
-            )
+            deps = ToolLoopDeps(gateway, engine, OutputController(), ToolRegistry(recorder.tool))
             given = ToolLoopOptions(dialect=DIALECTS[dialect](), **options)
             result = await run_tool_loop(deps, "s", question, given, resume=question is None)
             problems = (await engine.history("s")).check_history()

@@ -39,7 +39,7 @@ async def opened(work: Work) -> AsyncIterator[tuple[ToolLoopDeps, ToolLoopOption
         registry.register(tool(function))
     model = f"{provider}:{work.model}"
     async with Gateway(model, api_key=KEY, base_url=base) as gateway:
-        yield ToolLoopDeps(gateway.chat, ContextEngine(), OutputController(), registry), options
+        yield ToolLoopDeps(gateway, ContextEngine(), OutputController(), registry), options
 
 
 @asynccontextmanager

@@ -132,7 +132,7 @@ async def compact(messages: Any, max_tokens: int, ask: Any) -> Any:
     ) as engine:
         session = await engine.create_session()
         await engine.add_messages(session, *messages)
-        await engine.compact(session, chat, at=0.5)
+        await engine.compact(session, chat, threshold=0.5)
         return {
             "value": to_openai(await engine.messages_for_request(session)),
             "history": to_openai((await engine.history(session)).messages),
@@ -191,11 +191,11 @@ async def conflict(path: str, first: Any, second: Any) -> Any:
     database = await database_of(path)
     engines = [(await opened(database))[0] for _ in range(2)]
     outcome: dict[str, Any] = {}
-    expected = (await engines[0].transcript(SESSION).info()).records
+    since = (await engines[0].transcript(SESSION).info()).records
     try:
         for engine, reply in zip(engines, (first, second), strict=True):
             message = Message.from_dict(reply)
-            await engine.transcript(SESSION).append(message, expected=expected)
+            await engine.transcript(SESSION).append(message, since=since)
     except SessionConflict as error:
         outcome["error"] = {"kind": "conflict", "message": str(error)}
     again, loaded = await opened(database)

@@ -73,7 +73,7 @@ async def decide(
 
     engine = ContextEngine()
     async with gateway(ask) as model:
-        deps = ToolLoopDeps(model.chat, engine, tool_registry=registry_of(tools, run))
+        deps = ToolLoopDeps(model, engine, tool_registry=registry_of(tools, run))
         options = ToolLoopOptions(dialect=dialect_of(dialect, multiple))
         state = RunState(deps, engine.transcript(await engine.create_session()), options)
         turn = Turn(deps.tool_registry, False, response=await model.chat([Message.user("?")]))
@@ -141,7 +141,7 @@ async def answer(
         await engine.transcript(session).append(*map(Message.from_dict, history))
     async with gateway(ask) as model:
         registered = registry_of(tools, run_or_abort if abort_after else run)
-        deps = ToolLoopDeps(model.chat, engine, tool_registry=registered)
+        deps = ToolLoopDeps(model, engine, tool_registry=registered)
         task = asyncio.create_task(run_tool_loop(deps, session, question, options))
         if cancel_after is not None:
             asyncio.get_running_loop().call_later(cancel_after, task.cancel)
