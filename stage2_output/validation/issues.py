@@ -14,7 +14,12 @@ from stage2_output.result import Issue
 from stage2_output.validation import union_errors
 from stage2_output.validation.json_values import json_type
 from stage2_output.validation.messages import as_json, describe, requirement, type_names
-from stage2_output.validation.property_errors import MOST_NAMES, ObjectKeys, ValidationError
+from stage2_output.validation.property_errors import (
+    MOST_NAMES,
+    ObjectKeys,
+    ValidationError,
+    missing_property,
+)
 from stage2_output.validation.suggestions import (
     listed,
     nearest,
@@ -104,7 +109,7 @@ class _Converter:
         rule, expected = str(error.validator), error.validator_value
         match rule:
             case "required" if isinstance(expected, list):
-                yield from self._missing(path, error)
+                yield self._missing(path, error)
             case "additionalProperties":
                 yield from self._unknown(path, error)
             case "anyOf" | "oneOf" if error.context:
@@ -116,15 +121,13 @@ class _Converter:
             case _:
                 yield Issue(path, describe(error), rule, expected)
 
-    def _missing(self, path: str, error: ValidationError) -> Iterator[Issue]:
-        keys = self._object_keys(error)
-        missing = keys.missing.get(error.message)
-        for name in keys.missing.values() if missing is None else [missing]:
-            schema, key = keys.known.get(name, {}), keys.misspelled.get(name)
-            suggestion = None if key is None else name
-            message, path_to = f"is missing{requirement(schema)}", path + pointer_step(name)
-            received = keys.received
-            yield _KeyIssue(path_to, message, "required", schema, None, received, key, suggestion)
+    def _missing(self, path: str, error: ValidationError) -> Issue:
+        keys, name = self._object_keys(error), missing_property(error)
+        schema, key = keys.known.get(name, {}), keys.misspelled.get(name)
+        suggestion = None if key is None else name
+        message, path_to = f"is missing{requirement(schema)}", path + pointer_step(name)
+        received = keys.received
+        return _KeyIssue(path_to, message, "required", schema, None, received, key, suggestion)
 
     def _unknown(self, path: str, error: ValidationError) -> Iterator[Issue]:
         keys, rule = self._object_keys(error), str(error.validator)
@@ -198,11 +201,7 @@ def _only_missing(branches: list[Branch]) -> list[list[str]]:
     errors = chain.from_iterable(branches)
     if len(branches) < 2 or any(error.validator != "required" or error.path for error in errors):
         return []
-    missing = [
-        [ObjectKeys(error).missing.get(error.message, "") for error in branch]
-        for branch in branches
-    ]
-    return missing if all(map(all, missing)) else []
+    return [[*map(missing_property, branch)] for branch in branches]
 
 
 def _choice_issue(found: Choice, base: str) -> Issue:

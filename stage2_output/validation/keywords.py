@@ -2,8 +2,9 @@
 
 Patterns are matched with a time limit. A reference is followed once for each part of a value: if
 several alternatives lead to the same schema, the library would take twice as long for each level of
-the value. `uniqueItems` takes linear time. The library evaluates all other keywords. Used by
-`schema.py`.
+the value. `uniqueItems` takes linear time. An error of `required` leads to the name of the missing
+property, which the library only writes into its message. The library evaluates all other keywords.
+Used by `schema.py`.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -46,10 +47,12 @@ def extended(validator_class: Any) -> Any:
     return untyped_extend(validator_class, own)
 
 
-def _error(message: str, *path: str) -> ValidationError:
+def _error(
+    message: str, *, path: Iterable[str] = (), schema_path: Iterable[int] = ()
+) -> ValidationError:
     from jsonschema import ValidationError
 
-    return ValidationError(message, path=path)
+    return ValidationError(message, path=path, schema_path=schema_path)
 
 
 def _reference(rule: Any, validator: Any, reference: str, value: Any, schema: Any) -> _Errors:
@@ -74,6 +77,13 @@ def _unique_items(validator: Any, expected: bool, value: Any, schema: Any) -> _E
         yield _error("has equal items")
 
 
+def _required(validator: Any, names: list[str], value: Any, schema: Any) -> _Errors:
+    """Report each missing property; `missing_property` reads its name from the error."""
+    for index, name in enumerate(names if isinstance(value, dict) else ()):
+        if name not in value:
+            yield _error(f"lacks {name!r}", schema_path=[index])
+
+
 def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> _Errors:
     if isinstance(value, str) and not matches(pattern, value):
         yield _error(f"does not match {pattern!r}")
@@ -93,7 +103,7 @@ def _property_names(validator: Any, names: Any, value: Any, schema: Any) -> _Err
     name_validator = validator.evolve(schema=names)
     for name in value if isinstance(value, dict) else ():
         if not name_validator.is_valid(name):
-            yield _error("has an invalid name", name)
+            yield _error("has an invalid name", path=[name])
 
 
 def _additional_properties(
@@ -163,6 +173,7 @@ _REPLACED = {
     "pattern": _pattern,
     "patternProperties": _pattern_properties,
     "propertyNames": _property_names,
+    "required": _required,
     "unevaluatedProperties": _unevaluated_properties,
     "uniqueItems": _unique_items,
 }

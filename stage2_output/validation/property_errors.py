@@ -21,6 +21,15 @@ ValidationError = Any
 _MOST_ABSENT = 100  # optional properties to compare
 
 
+def missing_property(error: ValidationError) -> str:
+    """Return the name of the missing property of an error of `required`.
+
+    The rule in `keywords.py` ends the path of its error in the schema with the index of the name.
+    """
+    name: str = error.validator_value[error.schema_path[-1]]
+    return name
+
+
 class ObjectKeys:
     """The keys of an object, compared with its schema; computed on access, once for all errors.
 
@@ -42,10 +51,9 @@ class ObjectKeys:
         return properties if isinstance(properties, dict) else {}
 
     @cached_property
-    def missing(self) -> dict[str, str]:
-        """The names of missing properties, by the library's message about each."""
-        required = [name for name in self._schema.get("required", ()) if name not in self.received]
-        return {f"{name!r} is a required property": name for name in required}
+    def missing(self) -> list[str]:
+        """The names of missing properties."""
+        return [name for name in self._schema.get("required", ()) if name not in self.received]
 
     @cached_property
     def unknown(self) -> list[str]:
@@ -62,7 +70,7 @@ class ObjectKeys:
     @cached_property
     def misspelled(self) -> dict[str, str]:
         """For each missing property, the unknown key that probably stands for it, used once."""
-        missing = [*islice(self.missing.values(), MOST_NAMES)]
+        missing = [*islice(self.missing, MOST_NAMES)]
         optional = [name for name in islice(self.absent, _MOST_ABSENT) if name not in missing]
         found: dict[str, str] = {}
         others: list[str] = []  # keys that resemble no name
