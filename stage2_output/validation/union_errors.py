@@ -7,10 +7,14 @@ This module knows the errors of the `jsonschema` library, and not how they are d
 `issues.py`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple
 
-from stage2_output.validation.property_errors import ValidationError
+from stage2_output.validation.property_errors import (
+    ObjectKeys,
+    ValidationError,
+    missing_property,
+)
 
 Branch = list[ValidationError]
 """The errors of a value for one alternative."""
@@ -56,8 +60,8 @@ def closest(branches: list[Branch]) -> tuple[Branch, bool]:
     """
     best = max(map(_closeness, branches))
     first, *others = [branch for branch in branches if _closeness(branch) == best]
-    shared = set(map(_key, first)).intersection(*({*map(_key, branch)} for branch in others))
-    return [error for error in first if _key(error) in shared] or first, not others
+    shared = set(map(_identity, first)).intersection(*(map(_identity, branch) for branch in others))
+    return [error for error in first if _identity(error) in shared] or first, not others
 
 
 def possible(branches: list[Branch]) -> list[Branch]:
@@ -132,5 +136,11 @@ def _unique(values: list[Any]) -> list[Any]:
     return [*{repr(value): value for value in values}.values()]
 
 
-def _key(error: ValidationError) -> tuple[Any, ...]:
-    return tuple(error.path), error.validator, error.message
+def _identity(error: ValidationError) -> Hashable:
+    """Return what equal errors of two alternatives share: position, keyword and expectation."""
+    expected = error.validator_value
+    if error.validator == "required" and isinstance(expected, list):
+        expected = missing_property(error)
+    elif error.validator == "additionalProperties":
+        expected = ObjectKeys(error).unknown
+    return (*error.path,), error.validator, repr(expected)

@@ -161,6 +161,43 @@ def test_common_issues_are_reported_if_no_branch_was_clearly_intended():
 
 
 @for_each(
+    "first, second, value, found",
+    [
+        # the same missing property
+        (
+            {"required": ["a", "b"], "minProperties": 2},
+            {"required": ["c", "b"], "minProperties": 2},
+            {"x": SECRET},
+            [("", "must have 2 or more properties"), ("/b", "is missing")],
+        ),
+        # the same unknown property
+        (
+            {"properties": {"a": {}}, "additionalProperties": False, "required": ["a"]},
+            {"properties": {"b": {}}, "additionalProperties": False, "required": ["b"]},
+            {"x": SECRET, "y": SECRET},
+            [("/x", "is not a known property"), ("/y", "is not a known property")],
+        ),
+        # different unknown properties
+        (
+            {"properties": {"a": {}}, "additionalProperties": False, "minProperties": 3},
+            {"properties": {"b": {}}, "additionalProperties": False, "minProperties": 3},
+            {"a": SECRET, "b": SECRET},
+            [("", "must have 3 or more properties")],
+        ),
+        # different limits
+        (
+            {"properties": {"n": {"minLength": 10}, "m": {"type": "integer"}}, "required": ["a"]},
+            {"properties": {"n": {"minLength": 20}, "m": {"type": "integer"}}, "required": ["b"]},
+            {"n": SECRET, "m": SECRET},
+            [("/m", "must be integer, not string")],
+        ),
+    ],
+)
+def test_issues_are_common_if_both_branches_expect_the_same(first, second, value, found):
+    assert paths_and_messages({"anyOf": [first, second]}, value) == found
+
+
+@for_each(
     "branches, message",
     [
         ([False, False], "has a value where none is allowed"),
