@@ -13,6 +13,8 @@ MOST_DEPTH = 200
 """Maximum nesting depth of objects and arrays, so that later code can recurse safely."""
 
 _FIRST_SLICE = 2048
+# A string that continues behind the slice: the scanner's error has the index of its first quote.
+_OPEN_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+\\?+\Z')
 _LIKELY_VALID = re.compile(r'\{[ \t\r\n]*+["}]|\[[ \t\r\n]*+[\[{"\]0-9tfn-]')
 
 
@@ -70,7 +72,7 @@ class IntactParts:
                 value, length = _scan(part, 0)
                 return value, start + length
             except json.JSONDecodeError as error:
-                is_cut = error.pos >= len(part) - 12 or error.msg.startswith("Unterminated string")
+                is_cut = error.pos >= len(part) - 12 or bool(_OPEN_STRING.match(part, error.pos))
             except ValueError:
                 is_cut = False
             self._budget -= len(part)

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from stage2_output.parsing.strict import MOST_DEPTH, IntactParts, TooDeep, read_strictly
@@ -120,6 +122,13 @@ def test_a_part_is_complete_regardless_of_the_slices_of_the_text(pad):
 def test_a_part_may_be_long(size):
     text = '{"a": "' + "x" * size + '"}'
     assert read_part(text, 0) == ({"a": "x" * size}, len(text))
+
+
+@for_each("escape", [r"\"", r"\\", r"\n"])
+@for_each("before", ["", "x"])
+def test_a_slice_may_end_before_or_inside_an_escape(escape, before):
+    text = f'["{before}{escape * 10_000}"]'
+    assert read_part(text, 0) == (json.loads(text), len(text))
 
 
 def test_a_part_that_is_nested_too_deeply_raises_an_error():
