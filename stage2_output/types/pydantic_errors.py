@@ -37,7 +37,6 @@ _MESSAGES = {
     "import_error": "must name something that can be imported",
     "union_tag_invalid": "must have a known value in {discriminator}",
 }
-_EMAIL = "value is not a valid email address"
 _SUBJECT = re.compile(r"^(?:Decimal input|[A-Z]\w+) should (?=be |not |have |match )")
 
 
@@ -73,16 +72,18 @@ def _path(error: ErrorDetails, value: Any) -> Iterator[str | int]:
 def _message(error: ErrorDetails) -> str:
     error_type, message, context = error["type"], error["msg"], error.get("ctx", {})
     if error_type in ("value_error", "assertion_error"):
-        return _validator_message(context.get("error"), message)
+        return _validator_message(context, message)
     if error_type in _MESSAGES:
         return _MESSAGES[error_type].format(**context)
     return _SUBJECT.sub("must ", message) if _SUBJECT.match(message) else _unfit(message)
 
 
-def _validator_message(error: Any, message: str) -> str:
+def _validator_message(context: Mapping[str, Any], message: str) -> str:
     """Return the message of a validator, but not one of the standard library."""
+    error, reason = context.get("error"), context.get("reason")
     if not isinstance(error, Exception):
-        return _unfit(_EMAIL if message.startswith(_EMAIL) else message)
+        # Only the error of an email address has a reason, which repeats parts of the address.
+        return _unfit(message if reason is None else message.removesuffix(f": {reason}"))
     frames = [frame for frame, _ in walk_tb(error.__traceback__)]
     module = frames[-1].f_globals.get("__name__", "") if frames else ""
     is_library = module.partition(".")[0] in sys.stdlib_module_names - {"__main__"}

@@ -117,6 +117,26 @@ def test_the_message_of_a_validator_is_kept(validator, message, rule):
     assert issues(Annotated[int, AfterValidator(validator)], 5) == (Issue("", message, rule),)
 
 
+def raise_like_an_email_address(value):
+    raise PydanticCustomError("value_error", "is no address: {reason}", {"reason": f"'{value}'"})
+
+
+def raise_a_value_error_without_a_reason(value):
+    raise PydanticCustomError("value_error", "is odd: {rule}", {"rule": "must be even"})
+
+
+@for_each(
+    "validator, message",
+    [
+        (raise_like_an_email_address, "does not fit: is no address"),
+        (raise_a_value_error_without_a_reason, "does not fit: is odd: must be even"),
+    ],
+)
+def test_the_reason_of_an_error_of_pydantic_is_left_out(validator, message):
+    kind = Annotated[int, AfterValidator(validator)]
+    assert issues(kind, 5) == (Issue("", message, "value_error"),)
+
+
 class Trip(BaseModel):
     when: date = Field(alias="day")
     stops: dict[str, list[date]] = {}
