@@ -55,10 +55,19 @@ def _error(
     return ValidationError(message, path=path, schema_path=schema_path)
 
 
+def _resolver(validator: Any) -> Any:
+    """Return the resolver of a validator, which knows the resources that were entered."""
+    # This attribute, and the parameter `_resolver` of `evolve`, are private. The public `registry=`
+    # sets the resolver of the root only, and a rule learns the entered resources in no other way.
+    # If a version of the library renames them, values behind references "could not be checked",
+    # and the tests of references fail.
+    return validator._resolver
+
+
 def _reference(rule: Any, validator: Any, reference: str, value: Any, schema: Any) -> _Errors:
     """Follow a reference, or repeat its errors for the same part of the value."""
     # The target of a dynamic reference depends on the entered resources, outermost first.
-    scope = [uri for uri, _ in validator._resolver.dynamic_scope()]
+    scope = [uri for uri, _ in _resolver(validator).dynamic_scope()]
     key = (id(schema), id(value), *dict.fromkeys(reversed(scope)))
     followed = _FOLLOWED.get()
     if key not in followed:
@@ -164,8 +173,7 @@ def _applied(validator: Any, value: dict[str, Any]) -> Iterator[Any]:
         if applied.is_valid(value):
             yield applied
     references = [schema[name] for name in ("$ref", "$dynamicRef") if name in schema]
-    targets = [validator._resolver.lookup(reference) for reference in references]
-    for target in targets:
+    for target in map(_resolver(validator).lookup, references):
         yield validator.evolve(schema=target.contents, _resolver=target.resolver)
 
 
