@@ -172,9 +172,20 @@ def _applied(validator: Any, value: dict[str, Any]) -> Iterator[Any]:
         applied = validator.evolve(schema=part)
         if applied.is_valid(value):
             yield applied
-    references = [schema[name] for name in ("$ref", "$dynamicRef") if name in schema]
-    for target in map(_resolver(validator).lookup, references):
+    for target in _targets(validator):
         yield validator.evolve(schema=target.contents, _resolver=target.resolver)
+
+
+def _targets(validator: Any) -> Iterator[Any]:
+    """Yield the targets of the references of a schema that its draft defines."""
+    from referencing.jsonschema import lookup_recursive_ref  # slow to import
+
+    resolver, schema = _resolver(validator), validator.schema
+    for keyword in schema.keys() & validator.VALIDATORS.keys():
+        if keyword in ("$ref", "$dynamicRef"):
+            yield resolver.lookup(schema[keyword])
+        elif keyword == "$recursiveRef":
+            yield lookup_recursive_ref(resolver)
 
 
 _REPLACED = {

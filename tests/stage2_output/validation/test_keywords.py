@@ -284,6 +284,34 @@ def test_properties_that_no_inner_schema_evaluates_are_unknown(schema, value, un
     assert compiled.fits(value) is (unknown == [])
 
 
+def tree(draft, anchor, reference):
+    """Return a schema of nested groups that adds a name to the groups of its base schema."""
+    group = {"items": {**reference, "unevaluatedProperties": False}}
+    base = {"$id": "base", **anchor, "properties": {"group": group}}
+    named = {"$id": "https://example.com/named", **anchor, "$ref": "base"}
+    return {"$schema": draft, **named, "properties": {"name": STRING}, "$defs": {"base": base}}
+
+
+@for_each(
+    "schema",
+    [
+        tree(DRAFT2019, {"$recursiveAnchor": True}, {"$recursiveRef": "#"}),
+        tree(DRAFT2020, {"$dynamicAnchor": "group"}, {"$dynamicRef": "#group"}),
+    ],
+)
+def test_properties_that_an_extended_schema_evaluates_are_known(schema):
+    compiled = CompiledSchema(schema)
+    assert is_valid(compiled, {"name": "a", "group": [{"name": "b", "group": [{"name": "c"}]}]})
+    found = compiled.issues({"group": [{"group": [{"name": "c", "size": 1}]}]})
+    assert "/group/0/group/0/size" in [issue.path for issue in found]
+
+
+def test_a_reference_that_the_draft_does_not_define_evaluates_no_properties():
+    group = {"$recursiveRef": "#", "unevaluatedProperties": False}  # only in draft 2019-09
+    schema = {"$schema": DRAFT2020, "properties": {"name": STRING, "group": group}}
+    assert paths(schema, {"name": "a", "group": {"name": "b"}}) == ["/group/name"]
+
+
 # ---- unique items
 
 
