@@ -64,6 +64,14 @@ def _resolver(validator: Any) -> Any:
     return validator._resolver
 
 
+def _inner(validator: Any, schema: Any) -> Any:
+    """Return a validator of an inner schema, which may be a resource with an `$id` of its own."""
+    from referencing.jsonschema import specification_with  # slow to import
+
+    resource = specification_with(validator.META_SCHEMA["$schema"]).create_resource(schema)
+    return validator.evolve(schema=schema, _resolver=_resolver(validator).in_subresource(resource))
+
+
 def _reference(rule: Any, validator: Any, reference: str, value: Any, schema: Any) -> _Errors:
     """Follow a reference, or repeat its errors for the same part of the value."""
     # The target of a dynamic reference depends on the entered resources, outermost first.
@@ -109,7 +117,7 @@ def _pattern_properties(
 
 
 def _property_names(validator: Any, names: Any, value: Any, schema: Any) -> _Errors:
-    name_validator = validator.evolve(schema=names)
+    name_validator = _inner(validator, names)
     for name in value if isinstance(value, dict) else ():
         if not name_validator.is_valid(name):
             yield _error("has an invalid name", path=[name])
@@ -154,7 +162,7 @@ def _evaluated_names(validator: Any, value: dict[str, Any]) -> set[str]:
         names |= value.keys() & schema.get("properties", {}).keys()
         names |= {name for name in value if matches_any(patterns, name)}
         for keyword in {"additionalProperties", "unevaluatedProperties"} & schema.keys():
-            others = validator.evolve(schema=schema[keyword])
+            others = _inner(validator, schema[keyword])
             names |= {name for name in value if others.is_valid(value[name])}
         pending += _applied(validator, value)
     return names
@@ -166,10 +174,10 @@ def _applied(validator: Any, value: dict[str, Any]) -> Iterator[Any]:
     inner = [part for keyword in ("allOf", "anyOf", "oneOf") for part in schema.get(keyword, ())]
     inner += [part for name, part in schema.get("dependentSchemas", {}).items() if name in value]
     if "if" in schema:
-        holds = validator.evolve(schema=schema["if"]).is_valid(value)
+        holds = _inner(validator, schema["if"]).is_valid(value)
         inner += [schema["if"], schema.get("then", True)] if holds else [schema.get("else", True)]
     for part in inner:
-        applied = validator.evolve(schema=part)
+        applied = _inner(validator, part)
         if applied.is_valid(value):
             yield applied
     for target in _targets(validator):

@@ -312,6 +312,31 @@ def test_a_reference_that_the_draft_does_not_define_evaluates_no_properties():
     assert paths(schema, {"name": "a", "group": {"name": "b"}}) == ["/group/name"]
 
 
+def resource(**definition):
+    """Return a schema with an address of its own, in which references to definitions begin."""
+    return {"$id": "https://example.com/inner", "$ref": "#/$defs/x", "$defs": {"x": definition}}
+
+
+HAS_A = {"properties": {"a": {}}, "required": ["a"]}
+
+
+@for_each(
+    "schema, value, unknown",
+    [
+        ({"allOf": [resource(**HAS_A)]}, {"a": 1, "b": 1}, ["/b"]),
+        ({"anyOf": [resource(**HAS_A), {"properties": {"b": {}}}]}, {"b": 1}, []),
+        ({"if": {"required": ["b"]}, "then": resource(**HAS_A)}, {"a": 1, "b": 1}, ["/b"]),
+        ({"unevaluatedProperties": resource(**INTEGER)}, {"a": 1, "b": "x"}, ["/b"]),
+    ],
+)
+def test_an_inner_schema_with_an_id_evaluates_properties(schema, value, unknown):
+    assert paths({"unevaluatedProperties": False, **schema}, value) == unknown
+
+
+def test_the_schema_of_property_names_may_have_an_id():
+    assert paths({"propertyNames": resource(maxLength=2)}, {"ab": 1, "abc": 1}) == ["/abc"]
+
+
 # ---- unique items
 
 
