@@ -53,7 +53,9 @@ class ObjectKeys:
     @cached_property
     def missing(self) -> list[str]:
         """The names of missing properties."""
-        return [name for name in self._schema.get("required", ()) if name not in self.received]
+        required = self._schema.get("required")
+        names = required if isinstance(required, list) else ()  # a bool in draft 3
+        return [name for name in names if name not in self.received]
 
     @cached_property
     def unknown(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 from stage2_output import CompiledSchema, Issue
 
+DRAFT3 = "http://json-schema.org/draft-03/schema#"
 DRAFT4 = "http://json-schema.org/draft-04/schema#"
 DRAFT7 = "http://json-schema.org/draft-07/schema#"
 DRAFT2019 = "https://json-schema.org/draft/2019-09/schema"

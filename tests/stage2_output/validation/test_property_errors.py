@@ -1,5 +1,5 @@
 from stage2_output import Issue
-from tests.stage2_output.schemas import SECRET, issues, paths
+from tests.stage2_output.schemas import DRAFT3, SECRET, issues, paths
 from tests.tables import for_each
 
 
@@ -28,6 +28,14 @@ def test_an_unknown_property_is_reported_with_the_known_ones():
     schema = {"properties": {"b": {}, "a": {}}, "additionalProperties": False}
     assert issues(schema, {"zzz": SECRET}) == (
         Issue("/zzz", "is not a known property", "additionalProperties", ["a", "b"]),
+    )
+
+
+def test_an_unknown_property_is_reported_where_required_is_a_boolean():
+    inner = {"properties": {"a": {}}, "required": True, "additionalProperties": False}
+    schema = {"$schema": DRAFT3, "properties": {"x": inner}}
+    assert issues(schema, {"x": {"z": SECRET}}) == (
+        Issue("/x/z", "is not a known property", "additionalProperties", ["a"]),
     )
 
 
