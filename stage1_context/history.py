@@ -76,7 +76,7 @@ class MessageHistory:
             raise ValueError("The JSON text of a history is nested too deeply.") from None
         if not isinstance(plain, list):
             raise ValueError(f"A history is a JSON list of messages, not {type(plain).__name__}.")
-        return cls(Message.from_dict(each) for each in plain)
+        return cls(Message.from_dict(message) for message in plain)
 
     def check_history(self) -> list[str]:
         """Return a sentence for each unpaired call or result; empty for a sound history."""

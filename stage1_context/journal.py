@@ -128,10 +128,12 @@ MESSAGE_KINDS = ("message", "call")
 VIEW_KINDS = (*MESSAGE_KINDS, *CONTROL_KINDS)
 """The kinds that determine which messages are shown. Records of other kinds may be large."""
 
-PROGRESS_KINDS = tuple(each.kind for each in get_args(ProgressRecord))
+PROGRESS_KINDS = tuple(record_type.kind for record_type in get_args(ProgressRecord))
 """The kinds that record the progress of a call."""
 
-_BY_KIND: dict[str, type[_OtherRecord]] = {each.kind: each for each in get_args(_OtherRecord)}
+_BY_KIND: dict[str, type[_OtherRecord]] = {
+    record_type.kind: record_type for record_type in get_args(_OtherRecord)
+}
 KINDS = (*MESSAGE_KINDS, "system", *_BY_KIND)
 """All kinds of records."""
 
@@ -162,7 +164,7 @@ def _plain_fields(record: Record) -> dict[str, Any]:
                 "inserted": [[index, message.to_dict()] for index, message in inserted],
                 "hidden": list(hidden),
             }
-    return {each.name: getattr(record, each.name) for each in fields(record)}
+    return {attribute.name: getattr(record, attribute.name) for attribute in fields(record)}
 
 
 def _optional(details: Any) -> dict[str, Any]:
@@ -194,7 +196,7 @@ def record_from_json(text: str) -> Record:
             plain["message"] = Message.from_dict(plain["message"])
         return _BY_KIND[kind](**plain)
     except TypeError:
-        names = [each.name for each in fields(_BY_KIND[kind])]
+        names = [attribute.name for attribute in fields(_BY_KIND[kind])]
         raise ValueError(f"Invalid {kind!r} record; its fields are {names}.") from None
 
 

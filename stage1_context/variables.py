@@ -91,7 +91,7 @@ class VariableStore:
         await self._create(session_id)
         records = await self._store.read(session_id, kinds=("variable", "variable_deleted"))
         ids = [self._id(index) for index, record in records if isinstance(record, VariableRecord)]
-        deleted = {each.id for _, each in records if isinstance(each, VariableDeletedRecord)}
+        deleted = {record.id for _, record in records if isinstance(record, VariableDeletedRecord)}
         return [id for id in ids if id not in deleted]
 
     async def delete(self, session_id: str, id: str) -> None:

@@ -107,7 +107,8 @@ class DropOldest:
         """Return the system messages and the newest whole exchanges that fit."""
         tokens_left = math.inf
         if self.max_tokens is not None:
-            tokens_left = budget.available(self.max_tokens) - sum(each.tokens for each in system)
+            system_tokens = sum(message.tokens for message in system)
+            tokens_left = budget.available(self.max_tokens) - system_tokens
         messages_left = self.messages_left(system)
         start = _newest_that_fit(rest, tokens_left, messages_left)
         if start < len(rest) or (not rest and min(tokens_left, messages_left) >= 0):
@@ -124,8 +125,8 @@ class DropOldest:
     ) -> str:
         return (
             f"The request does not fit into {self!r}: the {len(newest)} message(s) of the newest "
-            f"exchange have {sum(each.tokens for each in newest)} tokens, "
-            f"{len(system)} system message(s) {sum(each.tokens for each in system)}, "
+            f"exchange have {sum(message.tokens for message in newest)} tokens, "
+            f"{len(system)} system message(s) {sum(message.tokens for message in system)}, "
             f"the tools {budget.extra_tokens}, and the reply reserve {budget.reserve_tokens}. "
             "Increase the limit, shorten the messages, or store long results as variables."
         )

@@ -46,7 +46,7 @@ def open_calls(
         progress: The progress records after that message, oldest first.
         records: The number of records in the journal.
     """
-    answered = {each.tool_call_id for each in exchange[1:]}
+    answered = {result.tool_call_id for result in exchange[1:]}
     calls = tuple(call for call in exchange[0].tool_calls if call.id not in answered)
     ids = {call.id for call in calls}
     started, pending, finished = set[str](), set[str](), dict[str, CallFinishedRecord]()

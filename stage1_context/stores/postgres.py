@@ -185,7 +185,7 @@ class PostgresStore:
         if loop in self._closed_loops:
             raise store_closed(self)
         if loop not in self._pools:
-            for closed in [each for each in [*self._pools] if each.is_closed()]:
+            for closed in [other for other in [*self._pools] if other.is_closed()]:
                 self._pools.pop(closed, None)
             self._pools[loop] = self._open_pools()
         return await anext(self._pools[loop])
@@ -230,7 +230,7 @@ def _only(kinds: Collection[str] | None) -> str:
 
 def _columns(records: Iterable[Record]) -> tuple[list[str], list[str]]:
     """Return the kinds and the bodies of the records."""
-    return [each.kind for each in records], [record_to_json(each) for each in records]
+    return [record.kind for record in records], [record_to_json(record) for record in records]
 
 
 async def _keep_settings(connection: Any) -> None:

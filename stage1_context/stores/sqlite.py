@@ -69,7 +69,7 @@ class SqliteStore:
     async def create(self, session_id: str, *records: Record) -> None:
         """Create a journal."""
         check_session_id(session_id)
-        rows = [(each.kind, record_to_json(each)) for each in records]
+        rows = [(record.kind, record_to_json(record)) for record in records]
 
         def write(database: sqlite3.Connection) -> None:
             now = time.time()
@@ -84,7 +84,7 @@ class SqliteStore:
 
     async def append(self, session_id: str, *records: Record, expected: int | None = None) -> int:
         """Append records; return the number of records in the journal."""
-        rows = [(each.kind, record_to_json(each)) for each in records]
+        rows = [(record.kind, record_to_json(record)) for record in records]
 
         def write(database: sqlite3.Connection) -> int:
             key, length = _find(database, session_id)
@@ -134,7 +134,7 @@ class SqliteStore:
         """Return all sessions, the last written one first."""
         query = f"{_SESSIONS} ORDER BY updated DESC, key DESC"
         return await self._in_thread(
-            lambda database: [_info(*each) for each in database.execute(query)]
+            lambda database: [_info(*row) for row in database.execute(query)]
         )
 
     async def delete(self, session_id: str) -> None:
@@ -212,8 +212,8 @@ def _find(database: sqlite3.Connection, session_id: str) -> tuple[int, int]:
 
 
 def _info(session_id: str, length: int, created: float, updated: float) -> SessionInfo:
-    created_at, updated_at = (datetime.fromtimestamp(each, UTC) for each in (created, updated))
-    return SessionInfo(session_id, length, created_at, updated_at)
+    times = (datetime.fromtimestamp(seconds, UTC) for seconds in (created, updated))
+    return SessionInfo(session_id, length, *times)
 
 
 def _insert(

@@ -175,7 +175,7 @@ class JournalReader:
         self._page = min(self._page * 2, _LARGEST_PAGE)
         older = [entry for record in page for entry in self.projection.shown(*record)]
         exchanges = exchanges_of([*older, *self.results])
-        self.results = [each[0] for each in exchanges if each[0][1].role == "tool"]
+        self.results = [exchange[0] for exchange in exchanges if exchange[0][1].role == "tool"]
         self.messages[:0] = [
             Counted(message, self.counter, index)
             for exchange in exchanges
@@ -252,16 +252,16 @@ def is_open(exchange: Sequence[Counted]) -> bool:
     """Return whether a call of this exchange has no result."""
     if not exchange:
         return False
-    answered = {each.message.tool_call_id for each in exchange}
-    return any(call.id not in answered for each in exchange for call in each.message.tool_calls)
+    answered = {result.message.tool_call_id for result in exchange}
+    return any(call.id not in answered for reply in exchange for call in reply.message.tool_calls)
 
 
 def _newest_calls(messages: Sequence[Counted]) -> _UnansweredCalls | None:
     """Return the unanswered calls of the newest reply that contains calls."""
     results: Counter[str | None] = Counter()
     behind = 0
-    for number, each in enumerate(reversed(messages), 1):
-        message = each.message
+    for number, counted in enumerate(reversed(messages), 1):
+        message = counted.message
         if message.tool_calls:
             calls: Counter[str | None] = Counter(call.id for call in message.tool_calls)
             return _UnansweredCalls(calls - results, behind)
@@ -282,7 +282,7 @@ def _insert_result(messages: list[Counted], result: Counted) -> bool:
         if message.tool_calls:
             calls = sum(call.id == call_id for call in message.tool_calls)
             results = messages[start + 1 : end]
-            if calls > sum(each.message.tool_call_id == call_id for each in results):
+            if calls > sum(other.message.tool_call_id == call_id for other in results):
                 messages.insert(end, result)
                 return True
         end = start
