@@ -86,7 +86,8 @@ class SessionStore(Protocol):
         Args:
             session_id: The session.
             records: The records.
-            expected: The number of records that the journal must have; None does not compare.
+            expected: The exact number of records that the journal must have before the append; None
+                does not compare.
 
         Returns:
             The number of records in the journal, with these.
@@ -306,7 +307,7 @@ def _not_text(value: object) -> str:
 
 
 def check_expected(session_id: str, expected: int | None, records: int) -> None:
-    """Refuse an append if the journal has another number of records than expected."""
+    """Refuse an append unless the journal has exactly the expected number of records."""
     if expected is not None and expected != records:
         raise SessionConflict(
             f"The session {session_id!r} has {records} records, not {expected}: another writer "

@@ -25,7 +25,7 @@ class OpenCalls:
         started: The ids of those that were started. Such a tool may have done its work.
         pending: The ids of those that wait for approval and were not started.
         finished: The outcomes, by id, of those that ended before a call in front of them.
-        records: The number of records in the journal, as the `expected` of the next append.
+        records: The number of records in the journal when the calls were read.
     """
 
     message: Message

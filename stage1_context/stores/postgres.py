@@ -103,11 +103,11 @@ class PostgresStore:
 
     async def append(self, session_id: str, *records: Record, expected: int | None = None) -> int:
         """Append records; return the number of records in the journal."""
-        limit = None if expected is None else min(expected, _LARGEST_INTEGER)
+        length = None if expected is None else min(expected, _LARGEST_INTEGER)
         columns = _columns(records)
         # Without a row, the session is unknown or has another length, so the next line raises. If
         # another writer has just changed that back, the append is repeated.
-        while not (grown := await self._fetch(APPEND, searchable_id(session_id), *columns, limit)):
+        while not (grown := await self._fetch(APPEND, searchable_id(session_id), *columns, length)):
             check_expected(session_id, expected, (await self.info(session_id)).records)
         return int(grown[0][0])
 
