@@ -46,9 +46,9 @@ class Writer:
     def write(self, value, *, first=False):
         """Return a value as JSON; `first` marks the first item of a list."""
         if isinstance(value, dict):
-            return self._joined("{", [self._member(key, each) for key, each in value.items()], "}")
+            return self._joined("{", [self._member(key, item) for key, item in value.items()], "}")
         if isinstance(value, list):
-            items = [self.write(each, first=number == 0) for number, each in enumerate(value)]
+            items = [self.write(item, first=number == 0) for number, item in enumerate(value)]
             return self._joined("[", items, "]")
         if isinstance(value, str):
             return self._text(value, first)

@@ -130,7 +130,7 @@ def test_opcodes_grow_linearly_with_the_errors_of_an_alternative(value):
 )
 def test_at_most_a_thousand_damaged_values_of_a_text_are_read(lines, errors):
     result = CONTROLLER.parse_and_validate("{'a': 1}\n" * lines, SCHEMA)
-    assert tuple(each.message.partition(" (")[0] for each in result.errors) == errors
+    assert tuple(issue.message.partition(" (")[0] for issue in result.errors) == errors
 
 
 @pytest.mark.parametrize(("quotes", "is_read"), [(1000, True), (1001, False)])

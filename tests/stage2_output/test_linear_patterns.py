@@ -57,8 +57,8 @@ def patterns_in(value):
     elif isinstance(value, dict):
         yield from patterns_in([*value, *value.values()])
     elif isinstance(value, list | tuple | set | frozenset):
-        for each in value:
-            yield from patterns_in(each)
+        for item in value:
+            yield from patterns_in(item)
 
 
 def searched_in(tree):
@@ -96,7 +96,7 @@ def test_all_patterns_of_the_readers_are_tested():
 @pytest.mark.parametrize("name", READERS)
 def test_patterns_are_compiled_only_in_assignments_at_module_level(name):
     elsewhere = "\n".join(
-        ast.unparse(each) for each in READERS[name].body if not isinstance(each, ast.Assign)
+        ast.unparse(node) for node in READERS[name].body if not isinstance(node, ast.Assign)
     )
     assert not re.search(
         r"\bre\.(compile|match|search|sub|subn|split|findall|finditer|fullmatch)\(", elsewhere
@@ -116,7 +116,7 @@ def bodies(op, argument):
         return [argument[-1]]
     if op in CHOICES:
         return (
-            argument[1] if op is OP.BRANCH else [each for each in argument[1:] if each is not None]
+            argument[1] if op is OP.BRANCH else [part for part in argument[1:] if part is not None]
         )
     assert op in (*CLASSES, OP.AT), op
     return []
@@ -204,7 +204,7 @@ class Steps:
             group, then, otherwise = argument
             return self._ends([*((then if group in self._groups else otherwise) or [])], text, at)
         if op is OP.BRANCH:
-            return (end for each in argument[1] for end in self._ends([*each], text, at))
+            return (end for branch in argument[1] for end in self._ends([*branch], text, at))
         if op is POSSESSIVE:
             return self._possessive(*argument, text, at)
         if op in GREEDY:
@@ -283,8 +283,8 @@ def repeats(items, before=""):
 
 def units(items):
     """Texts that a repeat matches repeatedly: each alternative, and two of them in turn."""
-    single = [*dict.fromkeys(each for op, argument in items for each in unit(op, argument))][:6]
-    return single + [one + other for one in single[:3] for other in single[:3] if one != other]
+    single = [*dict.fromkeys(text for op, argument in items for text in unit(op, argument))][:6]
+    return single + [text + other for text in single[:3] for other in single[:3] if text != other]
 
 
 def unit(op, argument):
@@ -297,8 +297,8 @@ def worst_cases(pattern):
     tree = tree_of(pattern)
     whole = example(tree) or "a"
     for lead, body in {(lead, str(body)): (lead, body) for lead, body in repeats(tree)}.values():
-        for each in units(body):
-            yield from ((lead, each, ""), (lead, each, "\x00"), (lead, lead + each, ""))
+        for text in units(body):
+            yield from ((lead, text, ""), (lead, text, "\x00"), (lead, lead + text, ""))
     yield from ((whole, whole, ""), ("", whole[0], ""), ("", whole[:2], ""))
 
 

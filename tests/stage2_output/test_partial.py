@@ -56,7 +56,7 @@ def grown_only_where_open(earlier, later, opened, pointer=""):
     if isinstance(earlier, str):
         return later.startswith(earlier)
     keys, new = (
-        list(each) if isinstance(each, dict) else range(len(each)) for each in (earlier, later)
+        list(value) if isinstance(value, dict) else range(len(value)) for value in (earlier, later)
     )
     return keys == new[: len(keys)] and all(
         grown_only_where_open(earlier[key], later[key], opened, f"{pointer}/{escaped(key)}")
@@ -100,15 +100,16 @@ def test_a_partial_value_only_grows_and_only_where_it_is_open(text):
 def test_a_partial_value_that_was_found_is_never_withdrawn(text):
     found = so_far(text)
     first = next(
-        (end for end, each in enumerate(found) if each.open or each.complete), len(text) + 1
+        (end for end, partial in enumerate(found) if partial.open or partial.complete),
+        len(text) + 1,
     )
     assert found[:first] == [no_value(text[:end]) for end in range(first)]
-    assert all(each.open or each.complete for each in found[first:])
+    assert all(partial.open or partial.complete for partial in found[first:])
 
 
 @random_examples(10, 100, ANY)
 def test_a_complete_partial_value_equals_the_result_of_extract_json(text):
-    for found, written in ((each, text[each.start : each.end]) for each in shown(text)):
+    for found, written in ((partial, text[partial.start : partial.end]) for partial in shown(text)):
         assert found.complete == (found.open == ())
         if found.complete:
             assert repr(extract_json(written).value) == repr(found.value)
@@ -136,7 +137,7 @@ def test_json_is_available_while_it_grows_and_complete_at_its_last_bracket(text,
     found = so_far(before + text)
     value = json.loads(text)
     assert repr(found[-1].value) == repr(value)
-    assert [each.complete for each in found] == [False] * (len(found) - 1) + [True]
+    assert [partial.complete for partial in found] == [False] * (len(found) - 1) + [True]
     assert repr(parse_partial(before + text + ' {"a": 2}').value) == repr(value)
 
 

@@ -45,7 +45,7 @@ NUMBERS = (
 SCALARS = st.none() | st.booleans() | NUMBERS | TEXTS
 KEYS = st.sampled_from(listed("a, b, name, k1, x_y, value, tool, arguments")) | TEXTS
 INNER = st.recursive(
-    SCALARS, lambda each: st.lists(each) | st.dictionaries(KEYS, each), max_leaves=8
+    SCALARS, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=8
 )
 ANY = st.lists(INNER, max_size=4) | st.dictionaries(KEYS, INNER, max_size=4)
 
@@ -97,7 +97,7 @@ PLAIN_VALUES = [
 ]
 
 
-@for_each("damage", [each for each in INSIDE + OUTSIDE if each != "wrong closer"])
+@for_each("damage", [damage for damage in INSIDE + OUTSIDE if damage != "wrong closer"])
 def test_each_kind_of_damage_alone_is_mostly_repaired_in_plain_data(damage):
     """A reader that rejects everything must not pass."""
     right = 0
@@ -148,16 +148,20 @@ TEXT = st.text() | st.lists(st.sampled_from(PIECES), max_size=30).map("".join)
 def test_any_text_raises_only_extraction_errors_and_every_span_is_correct(text):
     found, broken = find_json(text)
     assert read(text) in [None, *found]
-    for each in found:
-        json.dumps(each.value, allow_nan=False)
-        assert 0 <= each.start < each.end <= len(text)
-        if not each.repairs:
-            assert each.complete
+    for extraction in found:
+        json.dumps(extraction.value, allow_nan=False)
+        assert 0 <= extraction.start < extraction.end <= len(text)
+        if not extraction.repairs:
+            assert extraction.complete
             assert same(
-                read_strictly(text[each.start : each.end], 0), [each.value, each.end - each.start]
+                read_strictly(text[extraction.start : extraction.end], 0),
+                [extraction.value, extraction.end - extraction.start],
             )
-    assert all(one.end <= other.start or one.start == other.start for one, other in pairwise(found))
-    assert all(0 <= each.start <= each.position <= len(text) for each in broken)
+    assert all(
+        earlier.end <= later.start or earlier.start == later.start
+        for earlier, later in pairwise(found)
+    )
+    assert all(0 <= invalid.start <= invalid.position <= len(text) for invalid in broken)
 
 
 @random_examples(

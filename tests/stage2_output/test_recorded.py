@@ -35,39 +35,39 @@ def judge(row, harness):
 
 
 def of_kind(judged, kind):
-    chosen = [each for each in judged if kind in each.row["kind"]]
+    chosen = [reply for reply in judged if kind in reply.row["kind"]]
     assert chosen
     return chosen
 
 
 def of_tier(judged, tier):
-    chosen = [each for each in judged if each.row["tier"] == tier]
+    chosen = [reply for reply in judged if reply.row["tier"] == tier]
     assert chosen
     return chosen
 
 
 def share(judged, *verdicts):
-    return sum(each.verdict in verdicts for each in judged) / len(judged)
+    return sum(reply.verdict in verdicts for reply in judged) / len(judged)
 
 
 def names(judged):
-    return [each.row["id"] for each in judged]
+    return [reply.row["id"] for reply in judged]
 
 
 def test_valid_json_is_returned_without_repairs(judged):
-    assert names(each for each in of_kind(judged, "valid") if is_changed(each)) == []
+    assert names(reply for reply in of_kind(judged, "valid") if is_changed(reply)) == []
 
 
-def is_changed(each):
-    if each.verdict != "pass" or each.found is None:
+def is_changed(reply):
+    if reply.verdict != "pass" or reply.found is None:
         return True
-    found, bare = each.found, each.row["raw"].strip()
-    as_written = each.row["raw"][found.start : found.end] == bare
+    found, bare = reply.found, reply.row["raw"].strip()
+    as_written = reply.row["raw"][found.start : found.end] == bare
     return (found.repairs, found.complete, found.source, as_written) != ((), True, "bare", True)
 
 
 def test_every_text_without_json_is_an_error(judged):
-    assert names(each for each in of_tier(judged, "negative") if each.found is not None) == []
+    assert names(reply for reply in of_tier(judged, "negative") if reply.found is not None) == []
 
 
 def test_at_least_99_percent_of_texts_with_common_damage_are_read_correctly(judged):
@@ -83,20 +83,22 @@ def test_at_most_half_a_percent_of_texts_give_a_wrong_value(judged, say):
     right = ", ".join(f"{tier} {part:.1%} right" for tier, part in tiers.items())
     say(
         f"output.jsonl: {len(judged)} texts, "
-        f"{dict(Counter(each.verdict for each in judged))}; {right}"
+        f"{dict(Counter(reply.verdict for reply in judged))}; {right}"
     )
-    assert share(judged, *WRONG) <= 0.005, names(each for each in judged if each.verdict in WRONG)
+    assert share(judged, *WRONG) <= 0.005, names(
+        reply for reply in judged if reply.verdict in WRONG
+    )
 
 
 def test_no_truncated_text_gives_a_complete_value(judged):
     cut = of_kind(judged, "truncated")
-    assert names(each for each in cut if each.found is not None and each.found.complete) == []
-    assert any(each.found is not None for each in cut)
+    assert names(reply for reply in cut if reply.found is not None and reply.found.complete) == []
+    assert any(reply.found is not None for reply in cut)
 
 
 def test_at_most_one_percent_of_complete_values_are_marked_incomplete(judged):
-    whole = [each for each in of_tier(judged, "core") if not NOT_WHOLE & {*each.row["kind"]}]
+    whole = [reply for reply in of_tier(judged, "core") if not NOT_WHOLE & {*reply.row["kind"]}]
     assert (
-        len(names(each for each in whole if each.found and not each.found.complete))
+        len(names(reply for reply in whole if reply.found and not reply.found.complete))
         <= len(whole) / 100
     )

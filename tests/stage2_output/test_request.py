@@ -211,8 +211,8 @@ async def test_a_chat_that_is_not_async_raises_a_type_error():
 async def test_an_iterable_of_mappings_is_sent_as_dicts_and_not_changed():
     mine = {"role": "user", "content": "how many?"}
     server = Server("{}", '{"n": 1}')
-    await request_data(server.chat, messages=(each for each in [MappingProxyType(mine)]))
-    assert [type(each) for request in server.requests for each in request] == [dict] * 6
+    await request_data(server.chat, messages=(message for message in [MappingProxyType(mine)]))
+    assert [type(message) for request in server.requests for message in request] == [dict] * 6
     assert server.requests[0] == [INSTRUCTIONS, QUESTION]
     assert mine == QUESTION
 

@@ -22,7 +22,7 @@ CONTROL = {0x2400 + code: code for code in range(0x21)}
 
 def cases(written):
     """Texts that are separated by two spaces or line ends; ␀ means U+0000, and ␠ a space."""
-    return [each.translate(CONTROL) for each in re.split(r" {2,}|\n", written) if each]
+    return [text.translate(CONTROL) for text in re.split(r" {2,}|\n", written) if text]
 
 
 # ---- valid JSON

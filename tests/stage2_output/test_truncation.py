@@ -34,10 +34,10 @@ def decisions(recorded):
     rows, _ = recorded("tools.jsonl")
     calls = [row["valid_calls"][0] for row in rows if row["valid_calls"]]
     meant = [{"tool": call["name"], "arguments": call["arguments"]} for call in calls]
-    short = [each for each in meant if len(json.dumps(each)) <= MOST_CHARACTERS]
-    foreign = [each for each in short if not is_ascii(each)]
-    plain = [each for each in short if is_ascii(each)]
-    long = [each for each in meant if each not in short]
+    short = [decision for decision in meant if len(json.dumps(decision)) <= MOST_CHARACTERS]
+    foreign = [decision for decision in short if not is_ascii(decision)]
+    plain = [decision for decision in short if is_ascii(decision)]
+    long = [decision for decision in meant if decision not in short]
     chosen = foreign + spread(plain, 100 - len(foreign)) + spread(long, 6)
     assert (len(chosen), bool(foreign)) == (106, True)
     return chosen
@@ -118,7 +118,7 @@ def test_no_truncated_decision_is_complete_has_other_arguments_or_fits(every, de
 
 @pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.long)])
 def test_a_decision_that_is_truncated_inside_a_character_is_not_complete(every, decisions):
-    foreign = [each for each in decisions if not is_ascii(each)]
+    foreign = [decision for decision in decisions if not is_ascii(decision)]
     for decision in foreign[::every]:
         written = json.dumps(decision, ensure_ascii=False).encode()
         for end in range(1, len(written)):

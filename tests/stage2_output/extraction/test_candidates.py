@@ -10,7 +10,7 @@ from tests.tables import for_each
 
 def summaries(text):
     """The text, value, source and repairs of each candidate; "part" marks an incomplete one."""
-    return [summary(each, text) for each in candidates(text)]
+    return [summary(candidate, text) for candidate in candidates(text)]
 
 
 def summary(piece, text):
@@ -113,7 +113,7 @@ def test_a_string_that_contains_json_is_found_as_a_string_and_as_its_value(text,
 
 @for_each("text", [r'"{\"a\": 1,}"', r'"so {\"a\": 1}"', r'"\"{}\""', '"5"'])
 def test_a_string_that_contains_other_text_is_found_as_a_string_only(text):
-    assert [type(each.value) for each in candidates(text)] == [str]
+    assert [type(candidate.value) for candidate in candidates(text)] == [str]
 
 
 # ---- in other text
@@ -328,12 +328,12 @@ def test_the_number_of_candidates_is_limited():
 
 def test_brackets_around_words_are_tried_only_a_few_times():
     text = "```\n" + "[b c d]\n" * 20 + "```"
-    assert [each.value for each in candidates(text)] == [["b c d"]] * 8
+    assert [candidate.value for candidate in candidates(text)] == [["b c d"]] * 8
 
 
 def test_any_number_of_lists_separated_by_commas_is_found():
     text = "So " + ", ".join(["[1, 2]"] * 20) + " it is"
-    assert [each.value for each in candidates(text)] == [[1, 2]] * 20
+    assert [candidate.value for candidate in candidates(text)] == [[1, 2]] * 20
 
 
 # ---- beside code and closers

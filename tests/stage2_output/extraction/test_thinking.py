@@ -104,4 +104,4 @@ def test_replacing_thinking_blocks_keeps_the_positions_and_all_other_text(text):
 @for_each("quoted", ['</think>{"a": 1}', '</think>{\\"a\\": 1}', '\n</think>\n{"a": 1}\n'])
 def test_json_quoted_in_an_unfinished_string_is_never_a_complete_value(before, quoted):
     found, _ = find_json(f'{before}{{"reply": "It says: {quoted}')
-    assert [each.value for each in found if each.complete] == []
+    assert [extraction.value for extraction in found if extraction.complete] == []

@@ -12,7 +12,7 @@ from tests.tables import for_each
 def value_and_repairs(text):
     """The value of a text, and the name of each repair with the text at its position."""
     found = extract_json(text)
-    return found.value, [(each.name, text[each.position :]) for each in found.repairs]
+    return found.value, [(repair.name, text[repair.position :]) for repair in found.repairs]
 
 
 # ---- in quotes

@@ -42,7 +42,7 @@ EXAMPLES = {
 @for_each("name, text, position", [(name, *of) for name, of in EXAMPLES.items()])
 def test_each_repair_is_reported_with_its_name_and_position(name, text, position):
     repairs = candidates(text)[-1].repairs
-    assert (name, position) in [(each.name, each.position) for each in repairs]
+    assert (name, position) in [(repair.name, repair.position) for repair in repairs]
 
 
 def test_the_names_of_repairs_are_sorted_and_each_has_an_example():

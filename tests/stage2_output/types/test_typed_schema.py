@@ -305,7 +305,7 @@ class Account(BaseModel):
 
 def test_an_alias_replaces_the_name_of_a_field():
     assert load(Account, {"no": 1}) == (Account(no=1), ())
-    assert [(each.path, each.hint) for each in load(Account, {"number": 1})[1]] == [
+    assert [(issue.path, issue.hint) for issue in load(Account, {"number": 1})[1]] == [
         ("/no", "you sent `number`; did you mean `no`?")
     ]
 
@@ -415,7 +415,7 @@ class Calls:
             NEITHER + "a value of the type Person.",
         ),
         (Secret("hunter2"), NEITHER + "a value of the type Secret."),
-        *((each, NEITHER + "a value of the type ") for each in FUNCTIONS),
+        *((function, NEITHER + "a value of the type ") for function in FUNCTIONS),
     ],
 )
 def test_a_type_without_a_json_schema_raises_an_error_that_names_it(kind, message):

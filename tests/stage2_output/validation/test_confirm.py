@@ -167,7 +167,7 @@ PATTERNS = st.sampled_from(
 SIZES = st.sampled_from([0, 1, 2, 2.0])
 SCHEMAS = st.deferred(lambda: st.booleans() | RULES)
 RULE = st.deferred(
-    lambda: st.one_of([st.tuples(st.just(name), each) for name, each in KEYWORDS.items()])
+    lambda: st.one_of([st.tuples(st.just(name), strategy) for name, strategy in KEYWORDS.items()])
 )
 RULES = st.lists(RULE, max_size=3).map(dict)
 SCHEMA_LISTS = st.lists(SCHEMAS, min_size=1, max_size=2)
