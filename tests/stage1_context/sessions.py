@@ -56,7 +56,7 @@ def summary_message(summary=SHORT):
 
 def records(entries):
     """Return messages as records. Other records stay as they are."""
-    return [MessageRecord(each) if isinstance(each, Message) else each for each in entries]
+    return [MessageRecord(entry) if isinstance(entry, Message) else entry for entry in entries]
 
 
 # ---- stores and engines

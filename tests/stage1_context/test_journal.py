@@ -112,8 +112,8 @@ def test_records_with_any_value_text_and_number_are_restored_from_json(value, te
 
 def test_a_record_as_json_has_its_kind_and_omits_default_fields():
     assert [
-        json.loads(record_to_json(each))
-        for each in (RECORDS["system message"], CallStartedRecord("a", "f"))
+        json.loads(record_to_json(record))
+        for record in (RECORDS["system message"], CallStartedRecord("a", "f"))
     ] == [
         {"kind": "system", "role": "system", "content": "Be brief."},
         {"kind": "call_started", "call_id": "a", "tool": "f"},
@@ -141,7 +141,7 @@ def test_system_messages_and_calls_have_their_own_record_kinds():
         call,
         Message.tool("", "a"),
     ]
-    kinds = [MessageRecord(each).kind for each in messages]
+    kinds = [MessageRecord(message).kind for message in messages]
     assert kinds == ["system", "message", "message", "call", "message"]
     assert set(VIEW_KINDS) == {"message", "call", *CONTROL_KINDS}
 

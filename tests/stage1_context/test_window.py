@@ -32,8 +32,8 @@ def exchange_of(kind, size):
 def counted(messages, tokens):
     """Return messages with these numbers of tokens."""
     return [
-        Counted(message, each, index)
-        for index, (message, each) in enumerate(zip(messages, tokens, strict=True))
+        Counted(message, count, index)
+        for index, (message, count) in enumerate(zip(messages, tokens, strict=True))
     ]
 
 
@@ -43,11 +43,13 @@ def conversations(draw):
     kinds = st.sampled_from(["user", "assistant", "calls"])
     drawn = draw(st.lists(st.tuples(kinds, st.integers(1, 3)), max_size=8))
     conversation = [exchange_of(kind, size) for kind, size in drawn]
-    return [counted(each, [draw(st.integers(0, 60)) for _ in each]) for each in conversation]
+    return [
+        counted(exchange, [draw(st.integers(0, 60)) for _ in exchange]) for exchange in conversation
+    ]
 
 
 systems = st.lists(st.integers(0, 60), max_size=3).map(
-    lambda tokens: counted([Message.system(f"rule {each}") for each in tokens], tokens)
+    lambda tokens: counted([Message.system(f"rule {count}") for count in tokens], tokens)
 )
 ratios = st.sampled_from([0.4, 0.5, 0.97, 1.0, 1.03, 1.3, 2.5])
 budgets = st.builds(TokenBudget, st.integers(0, 80), st.integers(0, 80), ratios)
@@ -62,7 +64,7 @@ windows = st.builds(
 def fits(window, system, kept, budget):
     """Return whether a request fits into a window, as the server counts it."""
     counted_by_server = (
-        sum(each.tokens for each in [*system, *kept]) + budget.extra_tokens
+        sum(message.tokens for message in [*system, *kept]) + budget.extra_tokens
     ) * Fraction(budget.ratio)
     has_tokens = (
         window.max_tokens is None
@@ -77,7 +79,7 @@ def fits(window, system, kept, budget):
 def naive(window, system, conversation, budget):
     """Return the longest sequence of newest exchanges that fits; None if none fits."""
     for begin in range(max(1, len(conversation))):
-        kept = [each for exchange in conversation[begin:] for each in exchange]
+        kept = [message for exchange in conversation[begin:] for message in exchange]
         if fits(window, system, kept, budget):
             return [*system, *kept]
     return None
@@ -85,7 +87,7 @@ def naive(window, system, conversation, budget):
 
 @given(windows, systems, conversations(), budgets)
 def test_a_window_selects_the_same_messages_as_a_naive_search(window, system, conversation, budget):
-    rest = [each for exchange in conversation for each in exchange]
+    rest = [message for exchange in conversation for message in exchange]
     expected = naive(window, system, conversation, budget)
     if expected is None:
         with pytest.raises(WindowTooSmall):
@@ -98,7 +100,7 @@ def test_a_window_selects_the_same_messages_as_a_naive_search(window, system, co
 def test_a_selection_fits_and_consists_of_the_system_messages_and_the_newest_whole_exchanges(
     window, system, conversation, budget
 ):
-    rest = [each for exchange in conversation for each in exchange]
+    rest = [message for exchange in conversation for message in exchange]
     try:
         chosen = window.select(system, rest, budget)
     except WindowTooSmall:
@@ -109,23 +111,23 @@ def test_a_selection_fits_and_consists_of_the_system_messages_and_the_newest_who
     assert kept == rest[len(rest) - len(kept) :]
     assert bool(kept) == bool(rest)
     called: set[str] = set()
-    for each in kept:
-        called.update(call.id for call in each.message.tool_calls)
-        assert each.message.role != "tool" or each.message.tool_call_id in called
+    for entry in kept:
+        called.update(call.id for call in entry.message.tool_calls)
+        assert entry.message.role != "tool" or entry.message.tool_call_id in called
 
 
 @given(windows, systems, conversations(), conversations(), budgets)
 def test_older_messages_do_not_change_the_selection_of_a_full_window(
     window, system, older, conversation, budget
 ):
-    rest = [each for exchange in conversation for each in exchange]
+    rest = [message for exchange in conversation for message in exchange]
     try:
         chosen = window.select(system, rest, budget)
     except WindowTooSmall:
         chosen = None
     if chosen is not None and len(chosen) == len(system) + len(rest):
         return  # the window is not full
-    longer = [*(each for exchange in older for each in exchange), *rest]
+    longer = [*(message for exchange in older for message in exchange), *rest]
     if chosen is None and rest:
         with pytest.raises(WindowTooSmall):
             window.select(system, longer, budget)
@@ -136,15 +138,19 @@ def test_older_messages_do_not_change_the_selection_of_a_full_window(
 @given(windows, st.lists(st.tuples(st.booleans(), st.integers(0, 60)), max_size=12))
 async def test_system_messages_are_kept_at_any_position(window, drawn):
     messages = [Message("system" if is_system else "user", "x" * size) for is_system, size in drawn]
-    system = [Counted(each, 4 + len(each.text)) for each in messages if each.role == "system"]
-    rest = [[Counted(each, 4 + len(each.text))] for each in messages if each.role == "user"]
+    system = [
+        Counted(message, 4 + len(message.text)) for message in messages if message.role == "system"
+    ]
+    rest = [
+        [Counted(message, 4 + len(message.text))] for message in messages if message.role == "user"
+    ]
     expected = naive(window, system, rest, TokenBudget())
     transcript = Transcript.of(messages, window, CharacterCounter())
     if expected is None:
         with pytest.raises(WindowTooSmall):
             await transcript.for_request()
     else:
-        assert await transcript.for_request() == [each.message for each in expected]
+        assert await transcript.for_request() == [entry.message for entry in expected]
 
 
 @given(st.integers(-1000, 10**9), st.integers(0, 10**6), st.integers(0, 10**6), st.floats(0.4, 2.6))
@@ -215,7 +221,7 @@ def of_ten(*messages):
 )
 def test_a_tool_result_is_never_separated_from_its_call(window, budget, kept):
     chosen = window.select(of_ten(SYSTEM), of_ten(*CONVERSATION), budget)
-    assert [each.message for each in chosen] == [SYSTEM, *kept]
+    assert [entry.message for entry in chosen] == [SYSTEM, *kept]
 
 
 @for_each(
@@ -256,7 +262,7 @@ def test_system_messages_count_towards_max_messages_of_drop_oldest_only():
 
 @given(conversations())
 def test_exchange_start_finds_the_exchanges_without_gaps(conversation):
-    rest = [each for exchange in conversation for each in exchange]
+    rest = [message for exchange in conversation for message in exchange]
     end = len(rest)
     for exchange in reversed(conversation):
         begin = exchange_start(rest, end)

@@ -78,7 +78,7 @@ async def test_a_high_ratio_does_not_make_a_request_impossible():
 
 def server_count(messages, extra, ratio):
     """Return the tokens of a request that a server counts."""
-    return round(ratio * (sum(4 + len(each.text) for each in messages) + len(extra)))
+    return round(ratio * (sum(4 + len(message.text) for message in messages) + len(extra)))
 
 
 @for_each("ratio", [0.5, 0.9, 1.0, 1.3, 2.4])

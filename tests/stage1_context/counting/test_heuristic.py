@@ -249,7 +249,7 @@ def emoji():
         ["🇯🇵", "🇨🇳", "🇩🇪", "🇧🇷", "🇺🇸"],
         ["❤️", "☀️", "✅", "⭐", "⚠️", "1️⃣", "™️", "✨"],
     ]
-    kinds.append([each for kind in kinds for each in kind])
+    kinds.append([text for kind in kinds for text in kind])
     return [
         piece
         for kind in kinds
@@ -288,13 +288,15 @@ def test_counts_of_real_texts_are_at_most_5_percent_low_and_on_average_60_percen
     encodings, kind
 ):
     texts = REAL[kind]()
-    ratios = [COUNTER.count(text) / max(each.count(text) for each in encodings) for text in texts]
+    ratios = [
+        COUNTER.count(text) / max(encoding.count(text) for encoding in encodings) for text in texts
+    ]
     assert min(ratios) >= 0.95
     assert statistics.mean(ratios) <= 1.6
 
 
 def test_the_measured_counts_are_those_of_tiktoken(encodings):
     assert {
-        name: (text, *(each.count(text) for each in encodings))
+        name: (text, *(encoding.count(text) for encoding in encodings))
         for name, (text, *_) in MEASURED.items()
     } == MEASURED

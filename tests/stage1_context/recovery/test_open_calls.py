@@ -44,7 +44,7 @@ def test_open_calls_finds_calls_without_a_result_and_their_state(records, starte
         [],
         [HI],
         [HI, HELLO],
-        [CALLING, *(result(each.id) for each in (A, B, C)), MORE],
+        [CALLING, *(result(call.id) for call in (A, B, C)), MORE],
     ],
 )
 async def test_a_conversation_without_open_calls_returns_none(messages):

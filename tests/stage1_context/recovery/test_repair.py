@@ -38,8 +38,8 @@ drawn = st.lists(replies | results | results | others, max_size=12)
 def numbered(messages, first=0):
     """Return the same messages with unique texts."""
     return [
-        replace(each, content=f"{each.content} {number}")
-        for number, each in enumerate(messages, first)
+        replace(message, content=f"{message.content} {number}")
+        for number, message in enumerate(messages, first)
     ]
 
 
@@ -71,20 +71,20 @@ def interrupted(id):
 def without_results(messages):
     """Return all messages except results, without the ids of calls, which a repair may change."""
     return [
-        replace(each, tool_calls=tuple(replace(call, id="") for call in each.tool_calls))
-        for each in messages
-        if each.role != "tool"
+        replace(message, tool_calls=tuple(replace(call, id="") for call in message.tool_calls))
+        for message in messages
+        if message.role != "tool"
     ]
 
 
 def answers(messages):
     """Return the texts of the results that answer an open call; each call is answered once."""
     waiting, kept = Counter(), []
-    for each in messages:
-        waiting.update(call.id for call in each.tool_calls)
-        if each.role == "tool" and waiting[each.tool_call_id]:
-            waiting[each.tool_call_id] -= 1
-            kept.append(each.text)
+    for message in messages:
+        waiting.update(call.id for call in message.tool_calls)
+        if message.role == "tool" and waiting[message.tool_call_id]:
+            waiting[message.tool_call_id] -= 1
+            kept.append(message.text)
     return kept
 
 
@@ -108,20 +108,20 @@ def test_only_results_are_moved_or_removed(messages):
 
 @given(histories)
 def test_each_result_of_a_call_is_kept_once_and_other_calls_are_interrupted(messages):
-    found = [each.text for each in repaired(messages) if each.role == "tool"]
+    found = [message.text for message in repaired(messages) if message.role == "tool"]
     kept = [text for text in found if not text.startswith("[interrupted]")]
     assert sorted(kept) == sorted(answers(messages))
-    assert len(found) == sum(len(each.tool_calls) for each in messages)
+    assert len(found) == sum(len(message.tool_calls) for message in messages)
 
 
 @given(histories)
 def test_an_interrupted_result_has_the_name_of_the_called_tool(messages):
     """Its `name` and its call id belong to the same call."""
     names = {}
-    for each in repaired(messages):
-        names.update({call.id: call.name for call in each.tool_calls})
-        if each.text.startswith("[interrupted]"):
-            assert (each.name, each.is_error) == (names[each.tool_call_id], True)
+    for message in repaired(messages):
+        names.update({call.id: call.name for call in message.tool_calls})
+        if message.text.startswith("[interrupted]"):
+            assert (message.name, message.is_error) == (names[message.tool_call_id], True)
 
 
 @given(st.lists(st.tuples(st.booleans(), drawn), max_size=4))
@@ -141,8 +141,8 @@ async def test_a_journal_with_repeated_problems_can_be_repaired_repeatedly(batch
         history = await transcript.history()
         assert history.check_history() == []
         assert without_results(history) == without_results(appended)
-        seen = [each for each in await transcript.for_request() if each.role != "system"]
-        assert seen == [each for each in history if each.role != "system"]
+        seen = [message for message in await transcript.for_request() if message.role != "system"]
+        assert seen == [message for message in history if message.role != "system"]
         assert await Transcript(store, "s").for_request() == await transcript.for_request()
         assert await transcript.repair_history() == []
 
@@ -268,13 +268,13 @@ def steps(function, *arguments):
 
 
 SHAPES = {
-    "sound": lambda n: [each for i in range(n) for each in (calls(str(i)), result(str(i)))],
+    "sound": lambda n: [message for i in range(n) for message in (calls(str(i)), result(str(i)))],
     "one id for all": lambda n: [calls("a")] * n,
     "no ids": lambda n: [calls(*[""] * n)],
     "one id in one message": lambda n: [calls(*["a"] * n), *[result("a")] * n],
     "all late": lambda n: [*[calls("a")] * n, USER, *[result("a")] * n],
     "all twice": lambda n: [
-        each for _ in range(n) for each in (calls("a"), USER, result("a"), result("a"))
+        message for _ in range(n) for message in (calls("a"), USER, result("a"), result("a"))
     ],
     "orphans": lambda n: [result(str(i)) for i in range(n)],
 }

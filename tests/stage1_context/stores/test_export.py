@@ -189,4 +189,4 @@ async def test_an_export_with_missing_records_is_rejected():
         ValueError, match=rf"has {len(RECORDS) - 1} records, not {len(RECORDS)}: a part is"
     ):
         await import_session(store, cut, "copy")
-    assert [each.id for each in await store.sessions()] == ["s"]
+    assert [session.id for session in await store.sessions()] == ["s"]

@@ -48,11 +48,11 @@ async def test_writers_succeed_at_every_isolation_level_of_the_database(dsn, iso
     stores = [
         PostgresStore(f"{dsn}&default_transaction_isolation={quote(isolation)}") for _ in range(8)
     ]
-    await asyncio.gather(*(each.sessions() for each in stores))
+    await asyncio.gather(*(store.sessions() for store in stores))
     await stores[0].create("s")
-    await asyncio.gather(*(appending(each, 10) for each in stores))
+    await asyncio.gather(*(appending(store, 10) for store in stores))
     assert await stores[0].read("s") == [(index, (ONE, TWO)[index % 2]) for index in range(160)]
-    await asyncio.gather(*(each.aclose() for each in stores))
+    await asyncio.gather(*(store.aclose() for store in stores))
 
 
 @real

@@ -192,7 +192,7 @@ async def test_a_file_that_is_not_a_database_raises_store_failed_and_is_not_chan
     path.write_text(content)
     text = f"The SQLite file {str(path)!r} could not be used: file is not a database. {ADVICE}"
     assert str(await failure_of(store)) == text
-    assert {each: each.read_text() for each in path.parent.iterdir()} == {path: content}
+    assert {file: file.read_text() for file in path.parent.iterdir()} == {path: content}
 
 
 @pytest.mark.skipif(
@@ -293,7 +293,8 @@ async def test_a_write_before_the_store_is_closed_is_stored_and_a_later_one_rais
         *written, _, first, second, _ = await asyncio.gather(
             *writing[:2], store.aclose(), *writing[2:], store.aclose(), return_exceptions=True
         )
-        assert [type(each) for each in (*written, first, second)] == [int, int, *[StoreFailed] * 2]
+        results = (*written, first, second)
+        assert [type(result) for result in results] == [int, int, *[StoreFailed] * 2]
     reader = SqliteStore(path)
     assert await reader.read("s") == [(index, (ONE, TWO)[index % 2]) for index in range(20)]
     await reader.aclose()

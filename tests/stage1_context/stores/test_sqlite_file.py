@@ -92,7 +92,7 @@ def test_a_file_of_another_program_is_rejected_and_not_changed(tmp_path, path, s
         open_error(path)
         == f"The SQLite file {path!r} contains another program's tables. Choose another file."
     )
-    assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == {
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == {
         "sessions.sqlite": before
     }
     assert run_sql(path, "PRAGMA journal_mode") == [[("delete",)]]
@@ -113,10 +113,10 @@ def test_concurrent_threads_create_a_new_file_once(path):
             failed.append(error)
 
     threads = [threading.Thread(target=use) for _ in range(thread_count)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert failed == []
     assert run_sql(path, "SELECT count(*) FROM session") == [[(thread_count,)]]
 

@@ -74,7 +74,7 @@ def shown_messages(journal, summaries=True):
             until = record.until if record.text and summaries else 0
         elif isinstance(record, RepairRecord):
             hidden.update(record.hidden)
-            inserted = [each for each in inserted if each[0] not in record.hidden] + [
+            inserted = [entry for entry in inserted if entry[0] not in record.hidden] + [
                 *record.inserted
             ]
     system, exchanges = [], []
@@ -88,14 +88,14 @@ def shown_messages(journal, summaries=True):
         elif index >= until:
             for message in shown:
                 add(exchanges, index, message)
-    return system, [entry for each in exchanges for entry in each]
+    return system, [entry for exchange in exchanges for entry in exchange]
 
 
 def add(exchanges, index, message):
     """Add a message, or a result after the newest call without one."""
     if message.role != "tool":
         exchanges.append([(index, message)])
-    elif calling := [each for each in exchanges if lacks(each, message.tool_call_id)]:
+    elif calling := [exchange for exchange in exchanges if lacks(exchange, message.tool_call_id)]:
         calling[-1].append((index, message))
 
 
@@ -107,7 +107,7 @@ def lacks(exchange, call_id):
 
 
 def pairs(counted):
-    return [(each.index, each.message) for each in counted]
+    return [(entry.index, entry.message) for entry in counted]
 
 
 def check(reader, journal, summaries=True):
@@ -136,8 +136,8 @@ async def test_opening_a_long_journal_reads_only_control_records_and_the_last_pa
     store = RecordingStore(*(control.get(number) or user(number) for number in range(5000)))
     reader = await opened(store)
     assert store.pages == [[0, 1000, 2000, 3000, 4000], list(range(4968, 5000))]
-    assert [each.message.text for each in reader.system] == ["be brief", "be kind"]
-    assert [each.index for each in reader.messages] == list(range(4968, 5000))
+    assert [counted.message.text for counted in reader.system] == ["be brief", "be kind"]
+    assert [counted.index for counted in reader.messages] == list(range(4968, 5000))
     assert not reader.has_all
 
 
@@ -196,7 +196,7 @@ async def test_appended_records_are_not_read_again_unless_another_writer_appende
     reader.on_append(*await append(store, user(1004)))
     await reader.read_new()
     assert store.pages == [[1003, 1004]]
-    assert [each.index for each in reader.messages][-5:] == [999, 1000, 1002, 1003, 1004]
+    assert [counted.index for counted in reader.messages][-5:] == [999, 1000, 1002, 1003, 1004]
 
 
 @for_each("control", [RepairRecord((), (2,)), SummaryRecord("they met", 2)])
@@ -221,7 +221,7 @@ async def test_the_messages_never_begin_between_a_call_and_its_results():
         store_of(*map(user, range(1000)), calls(*ids), *map(result, ids), user(0))
     )
     # The results that were read wait for their call.
-    assert [each.index for each in reader.messages] == [1201]
+    assert [counted.index for counted in reader.messages] == [1201]
     await reader.read_back()
     assert reader.messages[0].index <= 1000
     assert not reader.has_all
@@ -242,7 +242,7 @@ async def test_a_late_result_is_shown_when_its_call_is_read():
     reader = await opened(
         store_of(*map(user, range(500)), calls("a"), *map(user, range(200)), result("a"))
     )
-    assert {each.message.role for each in reader.messages} == {"user"}
+    assert {counted.message.role for counted in reader.messages} == {"user"}
     exchange = await reader.newest_exchange()
     assert pairs(exchange) == [(500, calls("a")), (701, result("a"))]
     assert not reader.has_all
@@ -264,7 +264,7 @@ async def test_a_result_that_is_appended_before_its_call_is_read_is_shown_once()
         calls("b"),
         result("b"),
     ]
-    assert [each.message for each in reader.messages] == messages
+    assert [counted.message for counted in reader.messages] == messages
 
 
 @for_each(
@@ -309,14 +309,14 @@ async def test_a_session_that_was_deleted_and_recreated_is_read_again(length):
     for reader in readers:
         await reader.read_new()
         await read_all(reader)
-        assert [each.message for each in reader.messages] == new
+        assert [counted.message for counted in reader.messages] == new
         assert (reader.system, reader.projection.summary, await call_ids(reader)) == ([], "", set())
 
 
 async def test_an_old_message_is_found_if_all_newer_ones_are_hidden():
     store = store_of(*map(user, range(100)), RepairRecord((), tuple(range(1, 100))))
     reader = await opened(store)
-    assert [each.index for each in reader.messages] == [0]
+    assert [counted.index for counted in reader.messages] == [0]
 
 
 async def test_a_summary_may_replace_messages_that_are_appended_later():
@@ -360,7 +360,7 @@ async def test_each_message_is_counted_once():
     await reader.read_new()
     assert (reader.has_all, counter.counted) == (True, {})  # no token count was requested
     for _ in range(2):
-        assert sum(each.tokens for each in (*reader.system, *reader.messages)) > 310
+        assert sum(counted.tokens for counted in (*reader.system, *reader.messages)) > 310
     assert counter.counted == {"be brief": 1, **{f"message {number}": 1 for number in range(310)}}
     assert reader.messages[-1].tokens == 4 + len("message 309")
 
@@ -445,11 +445,11 @@ def new_entries(step, journal):
     number = len(journal)
     match step:
         case ("add", many):
-            return [user(number + each) for each in range(many)]
+            return [user(number + offset) for offset in range(many)]
         case ("system",):
             return [Message.system(f"rule {number}")]
         case ("call", many, is_answered, text):
-            ids = [f"{number}.{each}" for each in range(many)]
+            ids = [f"{number}.{position}" for position in range(many)]
             answered = ids[::-1] if is_answered else ids[: many // 2]
             return [calls(*ids), *(result(id, f"{id}{text}") for id in answered)]
         case ("other records", many):
@@ -459,7 +459,7 @@ def new_entries(step, journal):
                 CallFinishedRecord("a", "completed"),
                 ApprovalPendingRecord("a", "f", "{}"),
             )
-            return [others[each % 4] for each in range(many)]
+            return [others[offset % 4] for offset in range(many)]
         case ("summary", part):
             return [SummaryRecord(f"summary {number}", boundary(journal, part))]
         case ("remove summary",):
@@ -467,7 +467,7 @@ def new_entries(step, journal):
         case ("repair",):
             return repairs(shown_exchanges([*enumerate(journal)]))
         case ("hide", part):
-            found = [index for index, each in enumerate(journal) if each.kind == "message"]
+            found = [index for index, record in enumerate(journal) if record.kind == "message"]
             return [RepairRecord((), (found[int(len(found) * part * 0.99)],))] if found else []
     return []
 
@@ -498,9 +498,9 @@ async def test_a_reader_always_shows_the_end_of_the_complete_journal(steps, summ
     check(reader, journal, summaries)
     assert await call_ids(reader) >= {
         call.id
-        for each in journal
-        if isinstance(each, MessageRecord)
-        for call in each.message.tool_calls
+        for record in journal
+        if isinstance(record, MessageRecord)
+        for call in record.message.tool_calls
     }
 
 

@@ -39,7 +39,7 @@ async def shown(*control, conversation=CONVERSATION):
     """Return the messages for the model, without the summary."""
     reader = JournalReader(store_of(*conversation, *control), "s", CharacterCounter())
     await reader.read_new()
-    return [each.message for each in (*reader.system, *reader.messages)]
+    return [counted.message for counted in (*reader.system, *reader.messages)]
 
 
 async def test_all_messages_are_shown_without_a_summary_or_a_repair():
