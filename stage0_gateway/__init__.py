@@ -66,6 +66,7 @@ from stage0_gateway.messages import as_messages as as_messages
 from stage0_gateway.model import Chat as Chat
 from stage0_gateway.model import ChatModel as ChatModel
 from stage0_gateway.model import chat_of as chat_of
+from stage0_gateway.model import is_model as is_model
 from stage0_gateway.offline.model import OfflineModel as OfflineModel
 from stage0_gateway.offline.model import offline_faults as offline_faults
 from stage0_gateway.offline.model import offline_server as offline_server
@@ -169,6 +170,7 @@ __all__ = [
     "as_messages",
     "chat_of",
     "check_arguments",
+    "is_model",
     "normalize_finish_reason",
     "offline_faults",
     "offline_server",

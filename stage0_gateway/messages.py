@@ -160,7 +160,7 @@ class Message(CachedEncoding):
         if not isinstance(self.content, str):
             plain["content"] = [part_to_dict(part) for part in self.content]
         if self.tool_calls:
-            plain["tool_calls"] = [call_to_dict(call) for call in self.tool_calls]
+            plain["tool_calls"] = [*map(call_to_dict, self.tool_calls)]
         for name in _OPTIONAL:
             if value := getattr(self, name):
                 plain[name] = value

@@ -8,6 +8,8 @@ structured output and a prompt cache are then not used.
 from collections.abc import Awaitable, Callable
 from typing import Protocol, Unpack, runtime_checkable
 
+from typing_extensions import TypeIs
+
 from stage0_gateway.messages import Messages
 from stage0_gateway.request import ChatOptions
 from stage0_gateway.response import ChatResponse
@@ -53,17 +55,22 @@ class ChatModel(Protocol):
         """Send a conversation and return a stream of the reply."""
 
 
+def is_model(chat: object) -> TypeIs[ChatModel]:
+    """Return whether a value is a model, and not a function that sends messages."""
+    return isinstance(chat, ChatModel) and not callable(chat)
+
+
 def chat_of(chat: Chat | ChatModel) -> Chat:
     """Return the function that sends messages: `chat` of a model, or the given function.
 
     Raises:
         TypeError: The value is neither a model nor a function.
     """
-    if isinstance(chat, ChatModel):
-        return chat.chat
-    if callable(chat):
+    if callable(chat) and not isinstance(chat, type):
         return chat
+    if is_model(chat):
+        return chat.chat
     raise TypeError(
         "chat must be a Gateway, or an async function that returns a ChatResponse or a text, not "
-        f"{type(chat).__name__}."
+        f"{chat!r:.80}."
     )

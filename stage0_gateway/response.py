@@ -194,6 +194,6 @@ def _from_text(value: object, returned: object) -> ChatResponse:
         return ChatResponse(Message.assistant(value), "stop")
     name = f"an awaitable {type(value).__name__}" if isawaitable(returned) else repr(returned)[:80]
     raise TypeError(
-        "A chat function must be async and return a ChatResponse or a text, as gateway.chat does; "
+        "A chat function must be async and return a ChatResponse or a text, as Gateway.chat does; "
         f"this one returned {name}."
     )

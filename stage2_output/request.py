@@ -74,13 +74,13 @@ class SchemaChat:
     """
 
     def __init__(self, chat: Chat | ChatObject, schema: Any) -> None:
-        send: Any = getattr(chat, "chat", chat)
-        if not callable(send):
+        send: Any = chat if callable(chat) else getattr(chat, "chat", None)
+        if not callable(send) or isinstance(chat, type):
             raise TypeError(f"chat must be a Gateway or an async function, not {chat!r:.80}.")
         self._chat: Chat = send
         is_object = isinstance(schema, dict) and schema.get("type") == "object"
         supports_schema = getattr(chat, "supports_schema", False)  # a function has no such fact
-        self._schema = schema if is_object and supports_schema else None
+        self._schema = schema if is_object and supports_schema is True else None
 
     async def reply(self, messages: list[dict[str, Any]]) -> Reply:
         """Return the reply to a conversation.

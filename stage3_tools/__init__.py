@@ -97,10 +97,8 @@ from stage3_tools.execution.several_calls import execute_tool_calls as execute_t
 from stage3_tools.loop import run_tool_loop as run_tool_loop
 from stage3_tools.options import RequestInfo as RequestInfo
 from stage3_tools.options import RunLimits as RunLimits
-from stage3_tools.options import RunTrace as RunTrace
 from stage3_tools.options import ToolLoopDeps as ToolLoopDeps
 from stage3_tools.options import ToolLoopOptions as ToolLoopOptions
-from stage3_tools.options import Trace as Trace
 from stage3_tools.registry import ToolRegistry as ToolRegistry
 from stage3_tools.result import LoopStats as LoopStats
 from stage3_tools.result import LoopStatus as LoopStatus
@@ -127,6 +125,7 @@ if TYPE_CHECKING:
     from stage3_tools.trace.values import Run as Run
     from stage3_tools.trace.values import RunApproval as RunApproval
     from stage3_tools.trace.values import RunCall as RunCall
+    from stage3_tools.trace.values import RunCompaction as RunCompaction
     from stage3_tools.trace.values import RunDecision as RunDecision
     from stage3_tools.trace.values import RunEnd as RunEnd
     from stage3_tools.trace.values import RunError as RunError
@@ -136,7 +135,6 @@ if TYPE_CHECKING:
     from stage3_tools.trace.values import RunRequest as RunRequest
     from stage3_tools.trace.values import RunResult as RunResult
     from stage3_tools.trace.values import RunRetry as RunRetry
-    from stage3_tools.trace.values import RunSummary as RunSummary
     from stage3_tools.trace.values import RunTool as RunTool
     from stage3_tools.trace.values import RunTurn as RunTurn
     from stage3_tools.trace.values import Unreadable as Unreadable
@@ -184,6 +182,7 @@ __all__ = [
     "Run",
     "RunApproval",
     "RunCall",
+    "RunCompaction",
     "RunDecision",
     "RunEnd",
     "RunError",
@@ -198,9 +197,7 @@ __all__ = [
     "RunRetry",
     "RunState",
     "RunStopped",
-    "RunSummary",
     "RunTool",
-    "RunTrace",
     "RunTurn",
     "RunnerParams",
     "Tool",
@@ -222,7 +219,6 @@ __all__ = [
     "ToolResult",
     "ToolRetried",
     "ToolRunner",
-    "Trace",
     "Turn",
     "TurnEnded",
     "TurnStarted",

@@ -9,28 +9,31 @@ All run the same loop (`loop.py`).
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, nullcontext
-from dataclasses import replace
 from typing import Any, Unpack
 
-from stage0_gateway import Accepted, Gateway, Message, check_arguments
-from stage3_tools.events import LoopEnded, LoopEvent
+from stage0_gateway import FUNCTION, Accepted, ChatModel, Gateway, Message, check_arguments
+from stage3_tools.events import LoopEnded, LoopEvent, ReplyText
 from stage3_tools.loop import part_of_run, run_tool_loop, with_keywords
-from stage3_tools.options import ToolLoopDeps, ToolLoopOptions, as_registry
+from stage3_tools.options import Listener, ToolLoopDeps, ToolLoopOptions, as_registry
 from stage3_tools.registry import Registrable, ToolRegistry
 from stage3_tools.result import ToolLoopResult
+from stage3_tools.run.emitter import call_back
 from stage3_tools.run.keywords import AskKeywords, LoopKeywords
-from stage3_tools.run.notifier import call_listener
 
-_ACCEPTED = {"model": Accepted(str | Gateway, "a text such as 'openai:gpt-5-mini' or a Gateway")}
+_ACCEPTED = {
+    "model": Accepted(str | ChatModel, "a text such as 'openai:gpt-5-mini' or a Gateway"),
+    "on_text": Accepted(FUNCTION, "a function of one text, such as on_text=print"),
+}
 
 
 async def ask(
     question: str | Message,
     *,
     tools: ToolRegistry | Iterable[Registrable] = (),
-    model: str | Gateway | None = None,
+    model: str | ChatModel | None = None,
+    on_text: Callable[[Any], object] | None = None,
     **options: Unpack[AskKeywords],
 ) -> ToolLoopResult:
     """Answer one question, with tools where the model calls them.
@@ -40,6 +43,8 @@ async def ask(
         tools: A list of functions and tools, or a registry.
         model: "provider:name", such as "offline:teacher"; or a gateway, which stays open. None uses
             the environment: `Gateway.from_env()`.
+        on_text: A plain or async function. The reply is streamed, and each new piece of its words
+            is passed; with an `output_type`, the partial value. `on_text=print` shows them.
         options: Options of the loop, such as `output_type` and `max_tool_rounds`; see
             `ToolLoopOptions`.
 
@@ -47,21 +52,32 @@ async def ask(
         GatewayError: The model could not be reached.
         RegistrationError: A tool is invalid.
     """
-    check_arguments({"model": model}, _ACCEPTED)
-    registry = as_registry(tools, "tools")
+    check_arguments({"model": model, "on_text": on_text}, _ACCEPTED)
+    registry, settings = as_registry(tools, "tools"), with_keywords(None, options)
+    if on_text is not None:
+        settings = settings.with_listener(_text_listener(on_text))
     async with AsyncExitStack() as stack:
-        if not isinstance(model, Gateway):
+        if not isinstance(model, ChatModel):
             model = await stack.enter_async_context(Gateway.from_env(model))
-        deps = ToolLoopDeps(model, tool_registry=registry)
+        deps = ToolLoopDeps(model, tool_registry=registry, stream=on_text is not None)
         session_id = await deps.context_engine.create_session()
-        return await run_tool_loop(deps, session_id, question, **options)
+        return await run_tool_loop(deps, session_id, question, settings)
+
+
+def _text_listener(on_text: Callable[[Any], object]) -> Listener:
+    async def listen(event: LoopEvent) -> None:
+        if isinstance(event, ReplyText):
+            await call_back(on_text, event.delta if event.value is None else event.value)
+
+    return listen
 
 
 def ask_sync(
     question: str | Message,
     *,
     tools: ToolRegistry | Iterable[Registrable] = (),
-    model: str | Gateway | None = None,
+    model: str | ChatModel | None = None,
+    on_text: Callable[[Any], object] | None = None,
     **options: Unpack[AskKeywords],
 ) -> ToolLoopResult:
     """Answer one question like `ask`, in a program without asyncio.
@@ -73,6 +89,7 @@ def ask_sync(
         tools: A list of functions and tools, or a registry.
         model: "provider:name", or a gateway, which may serve any number of calls. Each call closes
             the connections that it opened.
+        on_text: Receives the words of the reply while they arrive.
         options: Options of the loop.
 
     Raises:
@@ -88,7 +105,7 @@ def ask_sync(
             "ask_sync() cannot wait inside of a running event loop, such as in an async function "
             "or a notebook. Use `await ask(...)`."
         )
-    return asyncio.run(ask(question, tools=tools, model=model, **options))
+    return asyncio.run(ask(question, tools=tools, model=model, on_text=on_text, **options))
 
 
 async def run_events(
@@ -118,19 +135,17 @@ async def run_events(
         Exception: As for `run_tool_loop`.
     """
     options = with_keywords(options, keywords)
-    on_event = options.on_event
     events = asyncio.Queue[LoopEvent | None]()
     untaken = deque[asyncio.Event]()  # one for each event that was not yielded yet
     is_closed = False
 
     async def deliver(event: LoopEvent) -> None:
-        await call_listener(on_event, event)
         if not is_closed:
             events.put_nowait(event)
             untaken.append(taken := asyncio.Event())
             await taken.wait()
 
-    options = replace(options, on_event=deliver)
+    options = options.with_listener(deliver)
     run = asyncio.create_task(run_tool_loop(deps, session_id, user_message, options, resume=resume))
     run.add_done_callback(lambda _: events.put_nowait(None))
     try:

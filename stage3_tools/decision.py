@@ -190,7 +190,9 @@ def parse_tool_decisions(
         return result
     values = result.data if isinstance(result.data, list) else [result.data]
     tools = _tools(values, ToolRegistry() if registry is None else registry)
-    if problem := _position_problem(result, reply, schema, tools, rules):
+    # A reply that is one JSON value, and nothing else, has no position to judge.
+    is_bare = (found.start, found.end) == (0, len(text)) and not found.repairs
+    if not is_bare and (problem := _position_problem(result, reply, schema, tools, rules)):
         return _rejected(result, problem)
     if issues := tuple(_misplaced(result.data, tools)):
         return replace(result, success=False, data=None, errors=issues)

@@ -18,9 +18,9 @@ from stage3_tools.dialects.escaping import is_from_framework
 from stage3_tools.options import ToolLoopDeps, ToolLoopOptions, type_error
 from stage3_tools.result import LoopStats, ToolLoopResult
 from stage3_tools.resume.open_calls import close_open_calls, resume_open_calls
+from stage3_tools.run.calls import deliver_cancellation
 from stage3_tools.run.cancellation import run_until_stopped
 from stage3_tools.run.keywords import LoopKeywords
-from stage3_tools.run.recorder import deliver_cancellation
 from stage3_tools.run.state import RunState, Turn
 from stage3_tools.run.stop_policy import Ending, StopPolicy, stopped
 from stage3_tools.turn import act, read, request
@@ -28,14 +28,18 @@ from stage3_tools.turn import act, read, request
 T = TypeVar("T")
 
 
-async def run_turns(run: RunState, turn: Turn | None = None) -> Ending:
+async def run_turns(
+    run: RunState, turn: Turn | None = None, policy: StopPolicy | None = None
+) -> Ending:
     """Repeat the turn until the run ends; `turn` is a first turn whose reply exists already.
+
+    A `policy` continues the counts of an earlier call that failed.
 
     Raises:
         GatewayError: The model could not be reached. The history can be continued.
         Exception: A listener or an approver raised. Each call has its result.
     """
-    policy = StopPolicy(run)
+    policy = policy or StopPolicy(run)
     while True:
         turn = turn or await request(run, last=policy.last)
         await read(run, turn)
@@ -94,11 +98,31 @@ async def run_tool_loop(
         async with session_lock(run.transcript, session_id):
             return await _prepare(run, resume) or await run_turns(run)
 
-    ending = await stoppable(run, body)
-    await deliver_cancellation()
+    return await run_to_end(run, body)
+
+
+async def run_to_end(run: RunState, body: Callable[[], Awaitable[Ending]]) -> ToolLoopResult:
+    """Run the body of a run; report the start and the end of the run.
+
+    Raises:
+        Exception: As for `run_tool_loop`.
+    """
+    async with reports_failure(run):
+        ending = await stoppable(run, body)
+        await deliver_cancellation()
     result = result_of(run, ending)
     await run.end(result)
     return result
+
+
+@asynccontextmanager
+async def reports_failure(run: RunState) -> AsyncIterator[None]:
+    """Report that the run has ended, if the block raises."""
+    try:
+        yield
+    except BaseException as error:
+        await run.fail(error)
+        raise
 
 
 def with_keywords(options: ToolLoopOptions | None, keywords: Mapping[str, Any]) -> ToolLoopOptions:
@@ -146,34 +170,40 @@ def _check_question(
 
 def result_of(run: RunState, ending: Ending) -> ToolLoopResult:
     """The result of a run that has ended."""
+    counts = run.counts
     return ToolLoopResult(
         reply=ending.reply,
         status=ending.status,
         status_reason=ending.reason,
-        tool_rounds=run.tool_rounds,
+        tool_rounds=counts.tool_rounds,
         last_raw_content=run.last_content,
-        usage=run.usage,
-        cost=run.cost,
+        usage=counts.usage,
+        cost=counts.cost,
         history=tuple(run.records),
         messages=run.last_request,
-        stats=LoopStats(run.turns, len(run.records), time.perf_counter() - run.started),
+        stats=LoopStats(counts.turns, len(run.records), time.perf_counter() - counts.started),
         pending_approvals=ending.waiting,
         output=ending.output,
     )
 
 
 async def stoppable(run: RunState, body: Callable[[], Awaitable[T]]) -> T | Ending:
-    """Run the body; end it by the run's abort event or by a limit if one of them comes first."""
-    abort, seconds = run.options.abort, run.seconds_left
-    body = body if run.trace is None else run.trace.watch(body)
-    if abort is not None and abort.is_set():
-        return stopped("aborted", run)
-    if abort is None and seconds is None:
+    """Run the body; end it by an abort or by a limit if one of them comes first."""
+
+    async def started() -> T:
+        if run.events.listeners:
+            await run.start()
+        if reason := run.counts.stop_reason():
+            raise RunStopped(reason)
+        return await body()
+
+    aborts, seconds = run.counts.aborts, run.counts.seconds_left()
+    if not aborts and seconds is None:
         try:
-            return await body()
+            return await started()
         except RunStopped as stop:
             return stopped(stop.status, run)
-    result = await run_until_stopped(body(), abort, seconds)
+    result = await run_until_stopped(started(), aborts, seconds)
     return stopped(cast(Stop, result), run) if isinstance(result, str) else result
 
 

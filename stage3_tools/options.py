@@ -6,8 +6,8 @@ the chain.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Self, cast
 
 from stage0_gateway import (
     FUNCTION,
@@ -21,10 +21,12 @@ from stage0_gateway import (
     Usage,
     chat_of,
     check_arguments,
+    is_model,
 )
 from stage1_context import ContextEngine
 from stage2_output import OutputController
 from stage3_tools.abort import Abort
+from stage3_tools.context import ParentRun
 from stage3_tools.dialects.protocol import Dialect
 from stage3_tools.events import LoopEvent
 from stage3_tools.execution.approval import Approver
@@ -33,8 +35,6 @@ from stage3_tools.execution.error_kinds import Classify
 from stage3_tools.execution.several_calls import MAX_PARALLEL
 from stage3_tools.registry import Registrable, ToolRegistry
 from stage3_tools.variables.long_values import PREVIEW
-
-T = TypeVar("T")
 
 LONG = 4_000
 """The default number of characters above which a result is stored as a variable."""
@@ -100,6 +100,11 @@ class RequestInfo:
 Stream = Callable[..., MessageStream]
 """Sends messages to a model, and returns the reply while it arrives."""
 
+Listener = Callable[[LoopEvent], object]
+"""Receives the events of a run. A plain or async function, whose return value is not used; or an
+object with `__call__`. Its attribute `ignores` may contain the names of events that it does not
+use: the words of a reply are not looked for if all listeners ignore "reply_text"."""
+
 EditedMessages = Iterable[Message | Mapping[str, Any]] | None
 BeforeSend = Callable[[Sequence[Message], RequestInfo], EditedMessages | Awaitable[EditedMessages]]
 """Receives the messages of a request; returns the messages to send instead, or None."""
@@ -122,7 +127,7 @@ class ToolLoopDeps:
             `@tool`. None registers no tools.
         stream: True streams the replies through the gateway. A function sends messages and returns
             a `MessageStream`. None uses `chat`.
-        gateway: The model behind a function.
+        gateway: The model behind a function. A model that is passed as `chat` takes precedence.
 
     Attributes:
         chat: The function that sends messages and returns the reply.
@@ -155,7 +160,7 @@ class ToolLoopDeps:
         *,
         gateway: ChatModel | None = None,
     ) -> None:
-        if gateway is None and isinstance(chat, ChatModel):
+        if is_model(chat):
             gateway = chat
         check_arguments({"gateway": gateway}, _ACCEPTED_GATEWAY)
         engine = ContextEngine() if context_engine is None else context_engine
@@ -181,33 +186,13 @@ def _stream_of(stream: Stream | bool | None, gateway: ChatModel | None) -> Strea
     if stream is True:
         if gateway is None:
             raise TypeError(
-                "stream=True needs a known model: write ToolLoopDeps(gateway, stream=True), or "
-                "ToolLoopDeps(chat, stream=True, gateway=gateway)."
+                "stream=True needs a known model: pass the gateway itself, or name it behind a "
+                "function: gateway=gateway."
             )
         return gateway.stream
     if stream and not callable(stream):
         raise TypeError(f"stream must be True, a function, or None, not {stream!r:.80}.")
     return stream or None
-
-
-class RunTrace(Protocol):
-    """Follows one run."""
-
-    def record(self, event: type[LoopEvent], fields: dict[str, Any]) -> None:
-        """Record an event: its class and its fields, without the turn."""
-
-    def wrap_options(self, options: "ToolLoopOptions") -> "ToolLoopOptions":
-        """Return the options with other functions."""
-
-    def watch(self, body: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:
-        """Return the body of the run, or one that also reports its exceptions."""
-
-
-class Trace(Protocol):
-    """Follows runs; `RunFile` writes them to a file."""
-
-    def start(self, run: Any) -> RunTrace:
-        """Follow a run, a `RunState`; may replace the functions in its `deps` and `options`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,8 +239,11 @@ class ToolLoopOptions:
             model then sees the first 100,000 characters.
         before_send: Called as `before_send(messages, info)` with the messages of each request and a
             `RequestInfo`; may return other messages, for this request only. Plain or async.
-        on_event: Called with each `LoopEvent`. Plain or async. An exception ends the run.
-        trace: Follows the run: `RunFile("run.jsonl")` writes it to a file.
+        on_event: A listener, or a list of listeners: functions that receive each `LoopEvent`, plain
+            or async. They are called in the order given. An exception ends the run.
+        trace: One more listener, which is called first: `RunFile("run.jsonl")` writes the run to a
+            file.
+        parent: The run whose tool makes this run; from `ToolContext.sub_run`.
 
     Raises:
         ValueError: A number is out of range.
@@ -283,17 +271,32 @@ class ToolLoopOptions:
     classify: Classify | None = None
     variables_over: int | None = LONG
     before_send: BeforeSend | None = None
-    on_event: Callable[[LoopEvent], object] | None = None
-    trace: Trace | None = None
+    on_event: Listener | Sequence[Listener] | None = None
+    trace: Listener | None = None
+    parent: ParentRun | None = None
 
     def __post_init__(self) -> None:
         check_arguments(vars(self), _ACCEPTED)
         stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
         choice = None if self.tool_choice == "auto" else self.tool_choice
-        for name, value in (("stop", stop), ("tool_choice", choice)):
+        on_event = () if self.on_event is None else self.on_event
+        listeners = (on_event,) if callable(on_event) else tuple(on_event)
+        for name, value in (("stop", stop), ("tool_choice", choice), ("on_event", listeners)):
             object.__setattr__(self, name, value)  # the dataclass is frozen
+        for listener in self.listeners:
+            check_arguments({"on_event": listener}, _ACCEPTED_LISTENER)
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """`on_event`, with the type that it has after the conversion."""
+        return cast("tuple[Listener, ...]", self.on_event)
+
+    def with_listener(self, listener: Listener) -> Self:
+        """The same options with one more listener, which is called last."""
+        return replace(self, on_event=(*self.listeners, listener))
 
 
+_ACCEPTED_LISTENER = {"on_event": Accepted(FUNCTION, "functions of one event", required=True)}
 _ACCEPTED_GATEWAY = {"gateway": Accepted(ChatModel, "a Gateway")}
 _ACCEPTED = {
     "max_tool_rounds": Accepted(int, "a whole number", 0),
@@ -320,8 +323,11 @@ _ACCEPTED = {
     "classify": Accepted(FUNCTION, "a function of one exception"),
     "variables_over": Accepted(int, "a whole number", PREVIEW),
     "before_send": Accepted(FUNCTION, "a function of the messages and a RequestInfo"),
-    "on_event": Accepted(FUNCTION, "a function of one event"),
-    "trace": Accepted("start", 'a run file: write trace=RunFile("run.jsonl")'),
+    "on_event": Accepted(
+        FUNCTION | list | tuple, "a function of one event, or a list of functions"
+    ),
+    "trace": Accepted(FUNCTION, 'a run file: write trace=RunFile("run.jsonl")'),
+    "parent": Accepted(ParentRun, "that of a tool: write **context.sub_run"),
 }
 
 

@@ -10,13 +10,14 @@ appended gets exactly one result, also if the task is cancelled.
 """
 
 import inspect
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from typing import Literal
 
 from stage0_gateway import ChatResponse, Message, MessageStream, as_messages, response_of
-from stage1_context import SessionConflict
+from stage1_context import Compaction, SessionConflict
 from stage3_tools.dialects.escaping import feedback_message
 from stage3_tools.dialects.protocol import (
     LAST_REQUEST,
@@ -26,12 +27,20 @@ from stage3_tools.dialects.protocol import (
     RequestParts,
     ToolCalls,
 )
-from stage3_tools.events import DecisionMade, FeedbackGiven, ReplyStreamed, TurnEnded, TurnStarted
+from stage3_tools.events import DecisionMade, FeedbackGiven, TurnEnded, TurnStarted
 from stage3_tools.options import RequestInfo, type_error
 from stage3_tools.registry import ToolRegistry
-from stage3_tools.run.recorder import run_and_record_calls
+from stage3_tools.run.calls import run_calls
+from stage3_tools.run.exchange import (
+    read_stream,
+    report_failure,
+    report_reply,
+    report_request,
+    report_stream,
+)
 from stage3_tools.run.state import ProviderStop, RunState, Turn
 from stage3_tools.run.tool_choice import ToolChoice
+from stage3_tools.run.typed_reply import server_supports_schema
 
 _SETTINGS = ("temperature", "max_tokens", "stop", "reasoning", "model", "provider_options")
 _FAILED = "Your reply ended with the error {raw}, so nothing in it was used. Answer again."
@@ -66,50 +75,70 @@ async def run_turn(run: RunState, *, last: bool = False) -> Turn:
 
 async def request(run: RunState, *, last: bool = False) -> Turn:
     """Select the messages that fit, render them, and call the model, now or when `read` waits."""
-    run.checkpoint()
-    last = last or run.tool_choice == "none"
+    run.counts.checkpoint()
+    run.next_turn()
+    await run.events.emit(TurnStarted)
     await run.settings()  # now, because nothing may wait between appending calls and running them
-    tools = run.tools()
-    choice = None if last or run.tool_choice is None else ToolChoice.of(run.tool_choice, tools)
-    instruction = LAST_REQUEST if last else choice.instruction if choice else ""
-    messages = await _select_messages(run, tools, instruction)
-    if run.find_references(messages):
-        tools = run.tools()
-        messages = await _select_messages(run, tools, instruction)
-    run.checkpoint()  # a summary of old messages takes time and tokens
-    run.turns += 1
-    run.expected_length = run.transcript.length
-    parts = run.dialect.render(messages, tools, last=last)
-    parts = choice.add_to(parts) if choice else parts
+    turn = Turn(run.tools(), last or run.tool_choice == "none")
+    if run.tool_choice is not None and not turn.last:
+        turn.choice = ToolChoice.of(run.tool_choice, turn.tools)
+    messages = await _select_messages(run, turn)
+    if run.variables.search(messages):  # the first reference: the model can read variables now
+        turn.tools = run.tools()
+        messages = await _select_messages(run, turn)
+    run.counts.checkpoint()  # a summary of old messages takes time and tokens
+    run.sent_at = run.transcript.length
+    parts = run.dialect.render(messages, turn.tools, last=turn.last)
+    parts = turn.choice.add_to(parts) if turn.choice else parts
     if run.options.before_send is not None:
-        parts = await _edit_messages(run, parts, tools, last)
-    run.last_request = parts.messages
-    await run.notify(TurnStarted, messages=parts.messages)
-    run.checkpoint()
+        parts = await _edit_messages(run, turn, parts)
+    await _send(run, turn, parts)
+    return turn
+
+
+async def _send(run: RunState, turn: Turn, parts: RequestParts) -> None:
+    """Send a request, and wait for the reply unless it is streamed."""
     keywords = {name: getattr(run.options, name) for name in _SETTINGS}
     keywords |= {"tools": parts.tools, "tool_choice": parts.tool_choice, "cache_key": run.cache_key}
     keywords = {name: value for name, value in keywords.items() if value not in (None, ())}
-    if parts.response_schema is not None and run.server_supports_schema(parts):
+    if parts.response_schema is not None and server_supports_schema(run.deps.gateway, parts):
         keywords |= {"response_schema": parts.response_schema, "schema_optional": True}
-    if run.deps.stream is not None:
-        stream = run.deps.stream(parts.messages, **keywords)
-        return Turn(tools, last, choice, stream=await _announced(run, stream))
-    response = await response_of(run.deps.chat(parts.messages, **keywords))
-    run.add_usage(response)
-    return Turn(tools, last, choice, response=response)
+    try:
+        if run.events.listeners:
+            await report_request(run, turn, parts.messages, keywords)
+            run.counts.checkpoint()
+        run.last_request, turn.sent = parts.messages, time.perf_counter()
+        if run.deps.stream is None:
+            response = await response_of(run.deps.chat(parts.messages, **keywords))
+        else:
+            turn.stream = run.deps.stream(parts.messages, **keywords)
+            if not isinstance(turn.stream, MessageStream):
+                raise type_error("The value of stream", turn.stream, MessageStream)
+            await report_stream(run, turn.stream)
+    except BaseException as error:
+        await report_failure(run, turn, error)
+        raise
+    if turn.stream is None:
+        await _receive(run, turn, response)
 
 
-async def _select_messages(run: RunState, tools: ToolRegistry, instruction: str) -> list[Message]:
+async def _select_messages(run: RunState, turn: Turn) -> list[Message]:
     """The messages of the conversation that fit into the window."""
+    instruction = LAST_REQUEST if turn.last else turn.choice.instruction if turn.choice else ""
+    compactions: list[Compaction] = []
     select = partial(
         run.transcript.for_request,
-        extra_text=run.dialect.describe(tools) + instruction,
+        extra_text=run.dialect.describe(turn.tools) + instruction,
         reserve_tokens=run.options.max_tokens or 0,
         pinned=run.question,
-        on_compaction=run.add_compaction,
+        on_compaction=compactions.append,
     )
-    messages = await select()
-    return await _repaired(run, select) if _has_open_calls(messages) else messages
+    try:
+        messages = await select()
+        return await _repaired(run, select) if _has_open_calls(messages) else messages
+    finally:
+        for compaction in compactions:
+            await run.add_compaction(compaction)
 
 
 async def _repaired(run: RunState, select: Callable[[], Awaitable[list[Message]]]) -> list[Message]:
@@ -135,12 +164,10 @@ def _has_open_calls(messages: list[Message]) -> bool:
     return False
 
 
-async def _edit_messages(
-    run: RunState, parts: RequestParts, tools: ToolRegistry, last: bool
-) -> RequestParts:
+async def _edit_messages(run: RunState, turn: Turn, parts: RequestParts) -> RequestParts:
     """Let `before_send` replace the messages of a request."""
     assert run.options.before_send is not None
-    info = RequestInfo(run.turns, tools.specs(), last)
+    info = RequestInfo(run.counts.turns, turn.tools.specs(), turn.last)
     edited = run.options.before_send([*parts.messages], info)
     if inspect.isawaitable(edited):
         edited = await edited
@@ -155,15 +182,12 @@ async def _edit_messages(
     return replace(parts, messages=messages)
 
 
-async def _announced(run: RunState, stream: MessageStream) -> MessageStream:
-    """Report a stream to the listener, which may stop the run."""
-    if not isinstance(stream, MessageStream):
-        raise type_error("The value of stream", stream, MessageStream, "Pass gateway.stream.")
-    await run.notify(ReplyStreamed, stream=stream)
-    if run.stop_reason:
-        await stream.aclose()
-    run.checkpoint()
-    return stream
+async def _receive(run: RunState, turn: Turn, response: ChatResponse) -> None:
+    """Count a complete reply, and report it."""
+    turn.response = response
+    run.add_reply(response)
+    if run.events.listeners:
+        await report_reply(run, turn, response)
 
 
 # ---- read
@@ -173,17 +197,30 @@ async def read(run: RunState, turn: Turn) -> None:
     """Wait for the reply and interpret it. Reading a turn again has no effect."""
     if turn.was_read:
         return
-    if turn.response is None:
-        assert turn.stream is not None
-        turn.response = await turn.stream.final_message()
-        run.add_usage(turn.response)
+    response = turn.response
+    if response is None:
+        response = await _read_stream(run, turn)
+    elif turn.sent is None and run.events.listeners:  # the first reply of a chain
+        await report_reply(run, turn, response)
     if turn.interpretation is None:
-        turn.interpretation = _interpret(run, turn, turn.response)
+        turn.interpretation = _interpret(run, turn, response)
     if isinstance(turn.interpretation, ToolCalls):
         turn.interpretation = await _with_unique_ids(run, turn.interpretation)
-    elif isinstance(turn.interpretation, FinalReply) and run.options.output_type is not None:
-        turn.interpretation = run.check_output(turn.interpretation)
+    elif isinstance(turn.interpretation, FinalReply) and run.typed is not None:
+        turn.interpretation = run.typed.check(turn.interpretation)
     turn.was_read = True
+
+
+async def _read_stream(run: RunState, turn: Turn) -> ChatResponse:
+    """Read a streamed reply to its end."""
+    assert turn.stream is not None
+    try:
+        response = await read_stream(run, turn.stream)
+    except BaseException as error:
+        await report_failure(run, turn, error)
+        raise
+    await _receive(run, turn, response)
+    return response
 
 
 def _interpret(
@@ -246,14 +283,14 @@ async def act(run: RunState, turn: Turn, skip_reason: str = "") -> None:
         run.tool_choice = None
     match turn.interpretation:
         case ToolCalls(message, repairs):
-            length = await run.transcript.append(message, since=run.expected_length)
+            length = await run.transcript.append(message, since=run.sent_at)
             before = len(run.records)
             try:
-                turn.waiting = await run_and_record_calls(
+                turn.waiting = await run_calls(
                     run,
                     turn.tools,
                     message.tool_calls,
-                    expected_length=length,
+                    since=length,
                     decision={"text": text, "repairs": repairs},
                     skip_reason=skip_reason,
                 )
@@ -261,20 +298,20 @@ async def act(run: RunState, turn: Turn, skip_reason: str = "") -> None:
                 turn.acted, turn.records = True, tuple(run.records[before:])
         case FinalReply(message, repairs) as final if final.text.strip():
             await _append_reply(run, turn, message)
-            await run.notify(DecisionMade, text=text, reply=final.text, repairs=repairs)
+            await run.events.emit(DecisionMade, text=text, reply=final.text, repairs=repairs)
         case FinalReply():
             await _append_reply(run, turn, feedback_message(EMPTY))
-            await run.notify(FeedbackGiven, text=text, feedback=EMPTY)
+            await run.events.emit(FeedbackGiven, text=text, feedback=EMPTY)
         case InvalidReply(message, feedback, issues):
             reply = [message] if message.text else []  # servers reject empty messages
             await _append_reply(run, turn, *reply, feedback_message(feedback))
-            await run.notify(FeedbackGiven, text=text, feedback=feedback, issues=issues)
+            await run.events.emit(FeedbackGiven, text=text, feedback=feedback, issues=issues)
         case ProviderStop(message):
             await _append_reply(run, turn, *([message] if message.content else []))
-    await run.notify(TurnEnded, usage=turn.response.usage)
+    await run.events.emit(TurnEnded, usage=turn.response.usage)
 
 
 async def _append_reply(run: RunState, turn: Turn, *messages: Message) -> None:
     if messages:
-        await run.transcript.append(*messages, since=run.expected_length)
+        await run.transcript.append(*messages, since=run.sent_at)
     turn.acted = True

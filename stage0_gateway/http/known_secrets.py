@@ -40,8 +40,9 @@ class KnownSecrets:
 
     def add(self, gateway: _HasSecrets) -> None:
         """Add the secrets of a gateway."""
-        if new := [secret for secret in gateway.secrets if secret not in self.texts]:
-            self.texts = (*self.texts, *new)
+        texts = tuple(dict.fromkeys((*self.texts, *gateway.secrets)))
+        if len(texts) > len(self.texts):
+            self.texts = texts
 
 
 def register(gateway: _HasSecrets) -> None:

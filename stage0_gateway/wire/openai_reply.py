@@ -6,6 +6,7 @@ fields. Each tolerance below handles one of these differences. `openai.py` encod
 """
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from stage0_gateway.json_fields import as_count, as_list, as_mapping, as_name, as_text
@@ -34,7 +35,11 @@ class OpenAIReader(ReplyReader):
         self._text: TextBlock | None = None
         self._thinking: TextBlock | None = None
         self._details: list[dict[str, Any]] = []
-        self._calls = CallDeltas(self.builder)
+
+    @cached_property
+    def _calls(self) -> CallDeltas:
+        """The tool calls. Created at the first one."""
+        return CallDeltas(self.builder)
 
     def feed(self, data: Mapping[str, Any]) -> None:
         """Decode one chunk."""

@@ -89,29 +89,48 @@ def explain(selection: Selection) -> Explanation:
         "tools": selection.budget.extra_tokens,
         "reply": selection.budget.reserve_tokens,
     }
-    if isinstance(window, DropOldest) and window.max_tokens is not None:
-        available = selection.budget.available(window.max_tokens)
-        budget["left"] = available - sum(each.tokens for each in chosen)
-    messages = (*map(_explain_system, system), *_explain_rest(selection, budget.get("left")))
+    if (left := _tokens_left(selection)) is not None:
+        budget["left"] = left
+    others = (_explained(*decision) for decision in _decisions(selection))
+    messages = (*map(_explain_system, system), *others)
     return Explanation(repr(window), budget, selection.budget.ratio, messages)
 
 
+def _tokens_left(selection: Selection) -> int | None:
+    """Return the tokens that the request does not use; None without a limit."""
+    window = selection.window
+    if not isinstance(window, DropOldest) or window.max_tokens is None:
+        return None
+    available = selection.budget.available(window.max_tokens)
+    return available - sum(each.tokens for each in selection.chosen)
+
+
 def newly_dropped(
-    selection: Selection, before: Sequence[Counted], most: int = 20
+    selection: Selection, before: Selection | None, most: int = 20
 ) -> list[tuple[Counted, str]]:
     """Return the messages that a request leaves out and the previous one did not, with reasons.
 
-    The cost depends on the length of the requests, not of the conversation.
+    The cost depends on the length of the requests, not of the conversation. In the usual case
+    nothing was dropped since the previous request, which two comparisons show.
 
     Args:
         selection: The selection of the request.
-        before: The chosen messages of the previous request; empty for the first one, which leaves
-            out everything that its window drops.
+        before: The selection of the previous request; None for the first one, which leaves out
+            everything that its window drops.
         most: The maximum number of messages for a first request, the newest ones.
     """
     chosen, rest = selection.chosen, selection.rest
+    is_complete = len(chosen) == len(selection.system) + len(rest)
+    if before is None:
+        if is_complete:
+            return []
+    elif _oldest(selection) <= _oldest(before) and (
+        is_complete or isinstance(selection.window, DropOldest)
+    ):
+        return []
     sent, pinned = {each.index for each in chosen}, [each for each in chosen if each.index < 0]
-    known = [each for each in before if each.index >= 0 and each.message.role != "system"]
+    earlier = () if before is None else before.chosen
+    known = [each for each in earlier if each.index >= 0 and each.message.role != "system"]
     if known:
         newest = max(each.index for each in known)
         new = takewhile(lambda each: each.index > newest, reversed(rest))
@@ -127,9 +146,18 @@ def newly_dropped(
     if not dropped:
         return []
     begin = bisect_left(rest, dropped[0].index, key=lambda each: each.index)
-    explained = explain(replace(selection, rest=rest[begin:])).dropped
-    reasons = {each.index: each.why for each in explained}
+    reasons = {
+        counted.index: why
+        for counted, is_sent, why in _decisions(replace(selection, rest=rest[begin:]))
+        if not is_sent
+    }
     return [(each, reasons.get(each.index, "replaced by a summary")) for each in dropped]
+
+
+def _oldest(selection: Selection) -> int:
+    """Return the index of the oldest message that the window could drop; -1 without one."""
+    system, chosen = len(selection.system), selection.chosen
+    return chosen[system].index if len(chosen) > system else -1
 
 
 def _explain_system(message: Counted) -> Explained:
@@ -141,38 +169,40 @@ def _explain_system(message: Counted) -> Explained:
     return replace(_explained(message, True, "the summary"), preview=_preview(summary))
 
 
-def _explain_rest(selection: Selection, left: int | None) -> Iterator[Explained]:
-    """Explain the other messages; the exchange that was dropped last shows the reason."""
+def _decisions(selection: Selection) -> Iterator[tuple[Counted, bool, str]]:
+    """Yield each message behind the system messages, whether it is sent, and why.
+
+    The exchange that was dropped last shows the reason.
+    """
     rest, chosen = selection.rest, selection.chosen[len(selection.system) :]
     window = selection.window
     if not isinstance(window, DropOldest) or type(window).select != DropOldest.select:
-        yield from _explain_custom(rest, chosen)
+        yield from _custom_decisions(rest, chosen)
         return
     start = len(rest) - len(chosen)
     begin = exchange_start(rest, start)
-    reason = _reason(window, selection, rest[begin:start], left)
+    reason = _reason(window, selection, rest[begin:start])
     for index, message in enumerate(rest[:start]):
-        why = "older than what did not fit" if index < begin else reason
-        yield _explained(message, False, why)
+        yield message, False, "older than what did not fit" if index < begin else reason
     for message in chosen:
-        yield _explained(message, True, "")
+        yield message, True, ""
 
 
-def _explain_custom(rest: Sequence[Counted], chosen: Sequence[Counted]) -> Iterator[Explained]:
-    """Explain the decisions of a window whose rule is unknown."""
+def _custom_decisions(
+    rest: Sequence[Counted], chosen: Sequence[Counted]
+) -> Iterator[tuple[Counted, bool, str]]:
+    """Yield the decisions of a window whose rule is unknown."""
     sent, known = {id(each) for each in chosen}, {id(each) for each in rest}
     for message in rest:
         is_sent = id(message) in sent
-        yield _explained(message, is_sent, "" if is_sent else "not chosen by the window")
+        yield message, is_sent, "" if is_sent else "not chosen by the window"
     for message in chosen:
         if id(message) not in known:
-            yield _explained(message, True, "written by the window")
+            yield message, True, "written by the window"
 
 
-def _reason(
-    window: DropOldest, selection: Selection, exchange: Sequence[Counted], left: int | None
-) -> str:
-    tokens = sum(each.tokens for each in exchange)
+def _reason(window: DropOldest, selection: Selection, exchange: Sequence[Counted]) -> str:
+    tokens, left = sum(each.tokens for each in exchange), _tokens_left(selection)
     if left is not None and tokens > left:
         return f"does not fit: {tokens} needed, {left} left"
     sent = len(selection.chosen) - len(selection.system)

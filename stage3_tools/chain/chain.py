@@ -20,11 +20,12 @@ from stage1_context import (
     Transcript,
     VariableStore,
 )
+from stage3_tools.chain.callbacks import ChainCallbacks
 from stage3_tools.chain.formatter import MessageFlowFormatter
 from stage3_tools.chain.options import ToolChainOptions
 from stage3_tools.dialects.protocol import ToolCalls
 from stage3_tools.execution.results import STOPPED
-from stage3_tools.loop import result_of, run_turns, stoppable
+from stage3_tools.loop import reports_failure, result_of, run_turns, stoppable
 from stage3_tools.options import ToolLoopDeps, type_error
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolCallRecord
@@ -144,32 +145,34 @@ async def execute_tool_chain(
         raise type_error("options", options, ToolChainOptions)
     started = time.time()
     context, reply = _without_reply(options.context, _as_response(first_response))
-    run = await _start(executor, reply, context, options)
+    values = _long_values(options, [*context, reply.message])
+    run = await _start(executor, reply, context, options, values)
     before, error = len(await run.transcript.history()), None
     try:
-        ending = await _run(run, reply)
+        async with reports_failure(run):
+            ending = await _run(run, reply)
+        await run.end(result_of(run, ending))
     except GatewayError as failure:
         ending, error = Ending("limit", None, str(failure)), failure
-    await run.end(result_of(run, ending), "error" if error else None)
     records = tuple(run.records)
     if options.variables_over is not None:
-        records = tuple([await _with_variables(run.long_values, record) for record in records])
+        records = tuple([await _with_variables(values, record) for record in records])
     chain = tuple([*await run.transcript.history()][before:])
-    seconds = time.perf_counter() - run.started
+    counts, seconds = run.counts, time.perf_counter() - run.counts.started
     return ToolChainResult(
         reply=ending.reply or "",
         response_content=MessageFlowFormatter.natural_flow(chain, records),
         tool_chain_content=MessageFlowFormatter.system_hint(records),
-        usage=run.usage,
-        cost=run.cost,
+        usage=counts.usage,
+        cost=counts.cost,
         messages=ChainMessages(context, chain),
         tool_call_history=records,
         status=_status(ending),
         status_reason=ending.reason,
         max_rounds_reached=ending.status == "max_rounds",
         error=error,
-        stats=ChainStats(run.tool_rounds, len(records), seconds, started, started + seconds),
-        variables=run.long_values,
+        stats=ChainStats(counts.tool_rounds, len(records), seconds, started, started + seconds),
+        variables=values,
         output=ending.output,
     )
 
@@ -179,6 +182,7 @@ async def _start(
     reply: ChatResponse,
     context: tuple[Message, ...],
     options: ToolChainOptions,
+    values: LongValues,
 ) -> RunState:
     """The state of a run whose conversation is the context, in memory."""
     deps = ToolLoopDeps(
@@ -186,23 +190,22 @@ async def _start(
     )
     prompt = Message.system(options.system_prompt or "")
     system = [prompt] if options.system_prompt and prompt not in context else []
-    long_values = _long_values(options, [*context, reply.message])
-    name = long_values.session_id or "chain"
+    name = values.session_id or "chain"
     transcript = Transcript(MemoryStore({name: map(MessageRecord, [*system, *context])}), name)
     await transcript.repair_history()
-    await long_values.check()
+    await values.check()
+    listeners = (ChainCallbacks(options).on_event,) if options.has_callbacks else ()
     run = RunState(
         deps,
         transcript,
-        options.with_callbacks(),
+        options,
+        entry="chain",
         can_suspend=False,
-        cost=reply.cost,
-        last_usage=reply.usage,
+        values=values,
+        listeners=listeners,
     )
-    run.long_values = long_values
-    if reply.usage is not None:
-        run.usage = reply.usage
-    run.find_references(context)
+    run.add_reply(reply)
+    run.variables.search(context)
     return run
 
 

@@ -33,7 +33,7 @@ def run(options: argparse.Namespace, terminal: Terminal) -> int:
 
 
 async def _answer(question: str, options: argparse.Namespace, terminal: Terminal) -> ToolLoopResult:
-    live = LiveOutput(terminal, is_native=options.native)
+    live = LiveOutput(terminal)
     tools = load_tools(options.tools)
     settings = loop_options(options, terminal, live)
     async with open_gateway(options.model, terminal) as gateway, ContextEngine() as engine:

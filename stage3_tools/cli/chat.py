@@ -10,8 +10,8 @@ import contextlib
 import os
 from pathlib import Path
 
-from stage0_gateway import GatewayError
-from stage1_context import ContextEngine, ContextError, SqliteStore
+from stage0_gateway import GatewayError, Message
+from stage1_context import ContextEngine, ContextError, MessageHistory, SqliteStore
 from stage3_tools.cli.ask import loop_options
 from stage3_tools.cli.live import LiveOutput, open_gateway
 from stage3_tools.cli.terminal import Terminal
@@ -19,6 +19,7 @@ from stage3_tools.cli.tool_file import load_tools
 from stage3_tools.loop import run_tool_loop
 from stage3_tools.options import ToolLoopDeps
 from stage3_tools.registry import ToolRegistry
+from stage3_tools.resume.open_calls import last_question
 
 HELP = "/tools  /undo  /new  /quit"
 
@@ -85,7 +86,7 @@ class Chat:
         self._tools = tools
         self._options = options
         self._terminal = terminal
-        self._live = LiveOutput(terminal, is_native=options.native)
+        self._live = LiveOutput(terminal)
         self._loop_options = loop_options(options, terminal, self._live)
         self._engine = open_engine()
         self._gateway = open_gateway(options.model, terminal)
@@ -137,21 +138,23 @@ class Chat:
 
     async def _undo(self) -> None:
         """Continue in a new session without the last exchange; a journal only grows."""
-        messages = list(await self._engine.history(self._session))
-        questions = [
-            index
-            for index, message in enumerate(messages)
-            if message.role == "user" and message.name is None
-        ]
-        if not questions:
+        history = await self._engine.history(self._session)
+        question = last_question(history)
+        if question is None:
             self._terminal.error("There is nothing to undo.")
             return
-        kept = messages[: questions[-1]]
+        kept = [*history][: _last_index(history, question)]
         self._session = await self._engine.create_session()
         if kept:
             await self._engine.add_messages(self._session, *kept)
-        self._terminal.note(f"Removed: {messages[questions[-1]].text[:80]}")
+        self._terminal.note(f"Removed: {question.text[:80]}")
 
     async def _new(self) -> None:
         self._session = await self._engine.create_session()
         self._terminal.note("A new conversation.")
+
+
+def _last_index(history: MessageHistory, message: Message) -> int:
+    """The index of the newest message that is this one."""
+    messages = [*history]
+    return max(index for index, each in enumerate(messages) if each is message)

@@ -1,8 +1,4 @@
-"""Show the events of a run and its gateway while they happen, and ask for approval.
-
-Text is shown as it arrives. In the prompt dialect the model writes JSON, so the reply is read from
-the incomplete JSON.
-"""
+"""Show the events of a run and its gateway while they happen, and ask for approval."""
 
 import json
 import signal
@@ -18,12 +14,11 @@ from stage0_gateway import (
     ToolCall,
     WarningEvent,
 )
-from stage2_output import OutputError, parse_partial
 from stage3_tools.cli.terminal import Terminal
 from stage3_tools.events import (
     FeedbackGiven,
     LoopEvent,
-    ReplyStreamed,
+    ReplyText,
     ToolAnswered,
     ToolCalled,
     ToolRetried,
@@ -65,27 +60,24 @@ class LiveOutput:
 
     Args:
         terminal: Where it prints.
-        is_native: Whether the text of a reply is the reply itself, not JSON.
 
     Attributes:
         shown: The part of the reply that was printed.
     """
 
-    def __init__(self, terminal: Terminal, *, is_native: bool) -> None:
+    def __init__(self, terminal: Terminal) -> None:
         self.shown = ""
         self._last_call: ToolCall | None = None  # shown in the last line
         self._terminal = terminal
-        self._is_native = is_native
-        self._text = ""
-        self._next_parse = 0
 
     def on_event(self, event: LoopEvent) -> None:
         """Show an event."""
         self._last_call = None
         match event:
-            case ReplyStreamed(stream=stream):
-                self._text, self._next_parse = "", 0
-                stream.on("text", lambda event: self._on_text(event.delta))
+            case ReplyText(text=text) if not self._terminal.as_json:
+                if text.startswith(self.shown):
+                    self._terminal.piece(text.removeprefix(self.shown))
+                    self.shown = text
             case ToolCalled(call=call):
                 self._end_line()
                 self._terminal.note(f"→ {call.name} {shortened(call.arguments)}", "cyan")
@@ -121,34 +113,10 @@ class LiveOutput:
             self._terminal.reply(reply)
         self.shown = ""
 
-    def _on_text(self, piece: str) -> None:
-        self._text += piece
-        if self._is_native:
-            self._show(self._text)
-        elif len(self._text) >= self._next_parse:
-            # Each attempt parses the whole text, so the distances grow with it.
-            self._next_parse = len(self._text) + max(8, len(self._text) // 8)
-            self._show(reply_in(self._text))
-
-    def _show(self, text: str) -> None:
-        if text.startswith(self.shown):
-            self._terminal.piece(text.removeprefix(self.shown))
-            self.shown = text
-
     def _end_line(self) -> None:
         if self.shown:
             self._terminal.piece("\n")
             self.shown = ""
-
-
-def reply_in(text: str) -> str:
-    """Return the reply in the incomplete JSON of a decision; "" if it has not begun."""
-    try:
-        value = parse_partial(text).value
-    except OutputError:
-        return ""
-    reply = value.get("reply") if isinstance(value, dict) else None
-    return reply if isinstance(reply, str) and value.get("tool") is None else ""
 
 
 def approver(terminal: Terminal, live: LiveOutput | None = None) -> Any:

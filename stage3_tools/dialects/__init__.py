@@ -5,4 +5,5 @@ Modules:
     escaping  escape text that imitates a header of the framework; feedback messages
     prompt    `PromptDialect`: tools in the system prompt, decisions as JSON text
     native    `NativeDialect`: the tool calls of the provider
+    named     a dialect by the name of its class
 """

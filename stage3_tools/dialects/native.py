@@ -65,3 +65,7 @@ class NativeDialect:
             feedback = truncation_feedback(response, "what matters most")
             return InvalidReply(Message.assistant(response.content), feedback)
         return ToolCalls(response.message) if response.tool_calls else FinalReply(response.message)
+
+    def visible_text(self, partial_reply: str) -> str:
+        """Return the whole text: calls are not part of it."""
+        return partial_reply

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from stage0_gateway import ChatResponse, Message, TextPart, ToolCall
-from stage2_output import OutputController, ParseResult, feedback
+from stage2_output import OutputController, ParseResult, feedback, parse_partial
 from stage3_tools.decision import DecisionRules, Strict, parse_tool_decisions
 from stage3_tools.dialects.escaping import escape, escape_text, is_from_framework
 from stage3_tools.dialects.protocol import (
@@ -166,6 +166,28 @@ class PromptDialect:
         comment = "\n".join([decision.reply for decision in decisions if decision.reply])
         calls = [ToolCall("", one.tool or "", _ENCODER.encode(one.arguments)) for one in decisions]
         return ToolCalls(Message.assistant(comment, calls, raw_text=text), first.repairs)
+
+    def visible_text(self, partial_reply: str) -> str:
+        """Return the reply in the incomplete JSON of a decision; "" if it has not begun.
+
+        A reply of a type is returned as JSON text.
+        """
+        value = parse_partial(partial_reply).value
+        if not isinstance(value, dict) or value.get("tool") is not None:
+            return ""
+        reply = value.get("reply")
+        if self._rules.output is not None:
+            return "" if reply is None else _ENCODER.encode(reply)
+        return reply if isinstance(reply, str) else ""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of the dialect."""
+        return {
+            "multiple": self.multiple,
+            "strict": self.strict,
+            "thinking_opened": self.thinking_opened,
+        }
 
 
 def _with_name(result: Message, transcript: Sequence[Message]) -> Message:

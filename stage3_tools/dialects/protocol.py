@@ -84,7 +84,11 @@ ReplyInterpretation = ToolCalls | FinalReply | InvalidReply
 
 
 class Dialect(Protocol):
-    """A way to describe tools to a model and to interpret its replies."""
+    """A way to describe tools to a model and to interpret its replies.
+
+    A run file contains the name of the class, and the attribute `settings`: a mapping of plain
+    data, if there is one.
+    """
 
     def describe(self, registry: ToolRegistry) -> str:
         """Return the text that a request contains besides the history.
@@ -112,9 +116,23 @@ class Dialect(Protocol):
             registry: The tools that the model may call; empty in the final request.
         """
 
+    def visible_text(self, partial_reply: str) -> str:
+        """Return the part of an unfinished reply that is meant for people; by default all of it.
+
+        Args:
+            partial_reply: The text of the reply so far. The result grows with it.
+        """
+        return partial_reply
+
+
+def visible_text(dialect: Dialect, partial_reply: str) -> str:
+    """Return the words for people; the whole text if a dialect has no `visible_text`."""
+    method = getattr(dialect, "visible_text", None)
+    return partial_reply if method is None else str(method(partial_reply))
+
 
 @runtime_checkable
-class OutputDialect(Dialect, Protocol):
+class OutputDialect(Protocol):
     """A dialect that can request final replies of a type, for `output_type`."""
 
     def for_output(self, schema: Any) -> Dialect:

@@ -5,10 +5,10 @@ Modules:
     arguments      parse and validate the JSON text of the arguments
     approval       approve, edit, reject or defer a call
     cache          results of read tools
-    settings       options of all calls of a run; a validated call
+    settings       the settings of calls
     results        results of calls that failed or were interrupted
     retries        repeat failed attempts of tools that allow it
     invocation     call a tool's function once: thread, time limit, cancellation
-    one_call       one call: look up, parse, validate, approve, run, result
+    one_call       `PendingCall`: look up, parse, validate, approve, run, review
     several_calls  the calls of one reply, at the same time
 """

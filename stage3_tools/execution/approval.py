@@ -20,8 +20,10 @@ it.
 
 import inspect
 import json
+import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stage3_tools.errors import ToolError, safely
@@ -104,6 +106,9 @@ Verdict = Approve | Always | Edit | Reject | Later | Redact
 Approver = Callable[[ApprovalRequest], Verdict | bool | Awaitable[Verdict | bool]]
 """Decides about a call or a result. True is `Approve()`, and False is `Reject()`."""
 
+OnVerdict = Callable[[ApprovalRequest, Verdict, float], Awaitable[None]]
+"""Receives a request, the verdict, and the seconds that the approver needed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Consent:
@@ -138,7 +143,11 @@ def needs_approval(tool: Tool, arguments: Arguments) -> bool:
 
 
 async def ask_approver(
-    approver: Approver, request: ApprovalRequest, tool: Tool, consent: dict[str, Tool]
+    approver: Approver,
+    request: ApprovalRequest,
+    tool: Tool,
+    consent: dict[str, Tool],
+    on_verdict: OnVerdict | None = None,
 ) -> Verdict:
     """Return the verdict of an approver.
 
@@ -147,6 +156,7 @@ async def ask_approver(
         request: The call or the result.
         tool: The tool of the call.
         consent: Tools that are approved already; `Always` adds to them.
+        on_verdict: Awaited with the verdict, if the approver was called.
 
     Raises:
         TypeError: The approver returned another value, or a verdict that is not valid here.
@@ -154,10 +164,11 @@ async def ask_approver(
     """
     if consent.get(tool.name) is tool:  # another tool may have the name by now
         return Approve()
-    answer = approver(request)
+    started = time.perf_counter()
+    answer = approver(replace(request, arguments=deepcopy(request.arguments)))
     verdict = await answer if inspect.isawaitable(answer) else answer
     if isinstance(verdict, bool):
-        return Approve() if verdict else Reject()
+        verdict = Approve() if verdict else Reject()
     is_call = request.result is None
     if not isinstance(verdict, Verdict) or isinstance(verdict, Redact if is_call else Edit | Later):
         others = "Edit(arguments), Later()" if is_call else "Redact(output)"
@@ -167,6 +178,8 @@ async def ask_approver(
         )
     if isinstance(verdict, Always):
         consent[tool.name] = tool
+    if on_verdict is not None:
+        await on_verdict(request, verdict, time.perf_counter() - started)
     return verdict
 
 

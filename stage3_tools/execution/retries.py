@@ -2,13 +2,12 @@
 
 The error decides whether it is retryable. The number of retries is set by the tool, else by the
 error, else by the kind of failure. The wait is set by the error, else by the tool, else by the
-kind. The `stamina` library repeats the attempts. Used by `one_call` after a failed first attempt.
+kind, and doubles with each retry. The `stamina` library repeats the attempts. Used by `one_call`.
 """
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+import random
+from collections.abc import Callable, Mapping
 
 from stage3_tools.errors import Retry, ToolError, ToolErrorKind
 from stage3_tools.tool import Tool
@@ -24,57 +23,14 @@ _OTHER_KINDS = Retry(3, 1.0)
 MAX_WAIT = 30.0
 """Seconds between two attempts. An error that requests a longer wait is not retried."""
 
-# Retries are reported as events. Without a handler, stamina would also log them to stderr.
-logging.getLogger("stamina").addHandler(logging.NullHandler())
 
-
-async def retry(
-    tool: Tool,
-    first_error: ToolError,
-    attempt: Callable[[int], Awaitable[Any]],
-    *,
-    on_retry: Callable[[ToolError, int], None],
-    stopped: Callable[[], bool] | None = None,
-) -> Any:
-    """Repeat a failed attempt until it succeeds, fails permanently, or reaches its maximum.
-
-    Args:
-        tool: The tool; its effect and settings determine the policy.
-        first_error: The failure of the first attempt.
-        attempt: Called with the number of the attempt, from 2; raises ToolError only.
-        on_retry: Called before each retry with the error and the number of the failed attempt.
-        stopped: Whether the run was stopped.
-
-    Returns:
-        The value of the successful attempt.
-
-    Raises:
-        ToolError: The error of the last attempt.
-    """
-    import stamina  # takes 10 ms, so it is imported at the first retry
-
-    policy = policy_of(tool, first_error)
-
-    def wait_before_retry(error: Exception) -> bool | float:
-        if not isinstance(error, ToolError) or not can_retry(tool, error, number, stopped):
-            return False
-        on_retry(error, number)
-        return True if error.retry_delay is None else error.retry_delay
-
-    async for repetition in stamina.retry_context(
-        on=wait_before_retry,
-        attempts=None,
-        timeout=None,
-        wait_initial=policy.delay,
-        wait_max=MAX_WAIT,
-        wait_jitter=policy.delay / 2,
-    ):
-        number = repetition.num
-        with repetition:
-            if number == 1:
-                raise first_error
-            return await attempt(number)
-    raise AssertionError("unreachable: the last attempt returns or raises")
+def wait_before_retry(tool: Tool, error: ToolError, attempt: int) -> float:
+    """Return the seconds after a failed attempt: as the error requests, or growing with jitter."""
+    if error.retry_delay is not None:
+        return error.retry_delay
+    delay = policy_of(tool, error).delay
+    jitter = random.uniform(0, delay / 2)  # not for cryptography
+    return min(delay * 2.0 ** (attempt - 1) + jitter, MAX_WAIT)
 
 
 def can_retry(

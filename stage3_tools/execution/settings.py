@@ -1,4 +1,4 @@
-"""Values that all modules of this room share: the settings of calls, and a validated call.
+"""`ExecutionSettings`: the settings of calls, which all modules of this room share.
 
 `run/state.py` creates the settings of a run from its options.
 """
@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from stage0_gateway import ToolCall
+from stage3_tools.abort import Abort
+from stage3_tools.context import ParentRun
 from stage3_tools.errors import ToolError
-from stage3_tools.execution.approval import Approver, Consent
-from stage3_tools.execution.arguments import Arguments
+from stage3_tools.execution.approval import Approver, Consent, OnVerdict
 from stage3_tools.execution.cache import ResultCache
 from stage3_tools.execution.error_kinds import Classify
 from stage3_tools.tool import Tool
@@ -58,6 +59,9 @@ class ExecutionSettings:
         on_progress: Called with each progress report; must not raise.
         on_retry: Called with each failure that is retried, and the number of its attempt. With
             `approve_result`, the failure has no text.
+        on_verdict: Awaited with each request to an approver, its verdict, and the seconds that it
+            took.
+        sub_run: Creates the value with which a run inside of a call names this run.
         timeout: Seconds for one attempt, above 0, instead of the tool's own; None uses the tool's.
     """
 
@@ -74,25 +78,6 @@ class ExecutionSettings:
     stopped: Callable[[], bool] | None = None
     on_progress: Callable[[ToolCall, Any], None] | None = None
     on_retry: Callable[[ToolCall, ToolError, int], None] | None = None
+    on_verdict: OnVerdict | None = None
+    sub_run: Callable[[ToolCall, Abort], ParentRun] | None = None
     timeout: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ReadyCall:
-    """A valid call.
-
-    Attributes:
-        call: The call as the model wrote it.
-        tool: The tool.
-        registry: The registry of the tool; errors list its names.
-        arguments: The valid arguments, including edits of an approver.
-        note: Text for the model behind the result.
-        waits: Whether the call waits for approval and must not run.
-    """
-
-    call: ToolCall
-    tool: Tool
-    registry: ToolLookup
-    arguments: Arguments
-    note: str = ""
-    waits: bool = False

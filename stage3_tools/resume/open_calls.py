@@ -20,7 +20,7 @@ from stage3_tools.errors import ToolError
 from stage3_tools.execution.results import failed, interrupted
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ResultStatus, ToolResult
-from stage3_tools.run.recorder import run_and_record_calls
+from stage3_tools.run.calls import run_calls
 from stage3_tools.run.state import RunState
 from stage3_tools.run.stop_policy import Ending, awaiting_approval
 from stage3_tools.variables.long_values import READ_VARIABLE
@@ -45,7 +45,8 @@ async def resume_open_calls(run: RunState) -> Ending | None:
     history = await run.transcript.history()
     newest = history.recent(1)
     if newest and newest[0].role == "assistant":
-        reply = run.check_output(FinalReply(newest[0]))
+        final = FinalReply(newest[0])
+        reply = run.typed.check(final) if run.typed else final
         if isinstance(reply, FinalReply):
             reason = "All calls had results already."
             return Ending("completed", reply.text, reason, output=reply.output)
@@ -73,15 +74,16 @@ async def run_open_calls(run: RunState) -> Ending | None:
 
 async def _run(run: RunState, open_calls: OpenCalls) -> tuple[ToolCall, ...]:
     if any(call.name == READ_VARIABLE for call in open_calls.calls):
-        run.reads_variables = True
+        run.variables.has_references = True
     registry = run.tools()
     results = {call.id: _known_result(call, open_calls, registry) for call in open_calls.calls}
     finished = open_calls.finished.items()
-    return await run_and_record_calls(
+    await run.settings()
+    return await run_calls(
         run,
         registry,
         open_calls.calls,
-        expected_length=open_calls.records,
+        since=open_calls.records,
         known={call_id: result for call_id, result in results.items() if result is not None},
         messages={call_id: end.message for call_id, end in finished if end.message is not None},
     )

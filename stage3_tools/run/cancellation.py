@@ -6,7 +6,7 @@ runner.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
 
@@ -16,9 +16,9 @@ T = TypeVar("T")
 
 
 async def run_until_stopped(
-    body: Awaitable[T], abort: Abort | asyncio.Event | None, seconds: float | None
+    body: Awaitable[T], aborts: Sequence[Abort | asyncio.Event], seconds: float | None
 ) -> T | Stop:
-    """Await the body; cancel it when the abort event is set or the time is over.
+    """Await the body; cancel it when an abort event is set or the time is over.
 
     Returns:
         The value of the body, or the reason why it was stopped.
@@ -27,7 +27,7 @@ async def run_until_stopped(
         BaseException: The body raised.
     """
     try:
-        async with asyncio.timeout(seconds) as timeout, _watch(abort, timeout):
+        async with asyncio.timeout(seconds) as timeout, _watch(aborts, timeout):
             cancellations = _cancellations()
             try:
                 return await body
@@ -39,7 +39,7 @@ async def run_until_stopped(
     except TimeoutError:
         if not timeout.expired():
             raise  # raised by the body
-        return "aborted" if abort is not None and abort.is_set() else "timeout"
+        return "aborted" if any(abort.is_set() for abort in aborts) else "timeout"
 
 
 def _cancellations() -> int:
@@ -58,23 +58,23 @@ async def _consume_late_cancellation(before: int) -> None:
 
 @asynccontextmanager
 async def _watch(
-    abort: Abort | asyncio.Event | None, clock: asyncio.Timeout
+    aborts: Sequence[Abort | asyncio.Event], clock: asyncio.Timeout
 ) -> AsyncIterator[None]:
-    """Let the timeout expire as soon as the abort event is set."""
-    if abort is None:
-        yield
-        return
+    """Let the timeout expire as soon as an abort event is set."""
 
     def expire(task: asyncio.Task[object]) -> None:
         if not task.cancelled():
             with suppress(RuntimeError):  # it has expired already
                 clock.reschedule(asyncio.get_running_loop().time())
 
-    watcher: asyncio.Task[object] = asyncio.create_task(abort.wait())
-    watcher.add_done_callback(expire)
+    watchers: list[asyncio.Task[object]] = []
+    for abort in aborts:
+        watchers.append(asyncio.create_task(abort.wait()))
+        watchers[-1].add_done_callback(expire)
     try:
         yield
     finally:
-        if watcher.done() and not watcher.cancelled():
-            watcher.result()  # raises if the event belongs to another event loop
-        watcher.cancel()
+        for watcher in watchers:
+            if watcher.done() and not watcher.cancelled():
+                watcher.result()  # raises if the event belongs to another event loop
+            watcher.cancel()

@@ -4,17 +4,17 @@ They repeat `ToolLoopOptions`, and a test compares them. Used by the loop and by
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
 from stage0_gateway import Reasoning
 from stage3_tools.abort import Abort
+from stage3_tools.context import ParentRun
 from stage3_tools.dialects.protocol import Dialect
-from stage3_tools.events import LoopEvent
 from stage3_tools.execution.approval import Approver
 from stage3_tools.execution.cache import ResultCache
 from stage3_tools.execution.error_kinds import Classify
-from stage3_tools.options import BeforeSend, RunLimits, Trace
+from stage3_tools.options import BeforeSend, Listener, RunLimits
 
 
 class AskKeywords(TypedDict, total=False):
@@ -40,8 +40,9 @@ class AskKeywords(TypedDict, total=False):
     classify: Classify | None
     variables_over: int | None
     before_send: BeforeSend | None
-    on_event: Callable[[LoopEvent], object] | None
-    trace: Trace | None
+    on_event: Listener | Sequence[Listener] | None
+    trace: Listener | None
+    parent: ParentRun
 
 
 class LoopKeywords(AskKeywords, total=False):

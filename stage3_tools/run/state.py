@@ -1,60 +1,46 @@
 """`RunState` and `Turn`: what a run of the loop has done so far.
 
-`RunState` is the one value that changes during a run: `turn.py` and `loop.py` pass it along. It
-counts usage, notifies the listener, and holds the settings for executing calls. It does not decide
-what happens next.
+`RunState` is the one value that changes during a run: `turn.py` and `loop.py` pass it along. Its
+parts are values of their own:
+
+    counts     tokens, costs and turns, and whether a limit was reached
+    events     passes events to the listeners
+    variables  long results
+    typed      the type of the final reply
 """
 
-import json
 import time
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import InitVar, asdict, dataclass, field, fields, replace
+from typing import Any, Literal, cast
 
-from stage0_gateway import (
-    ChatResponse,
-    Message,
-    MessageStream,
-    ToolCall,
-    Usage,
-)
-from stage1_context import Compaction, StoreFailed, Transcript
-from stage2_output import feedback
-from stage3_tools.abort import RunStopped
+from stage0_gateway import ChatResponse, Message, MessageStream, ToolCall, Usage
+from stage1_context import Compaction, Selection, Transcript
+from stage3_tools.abort import Abort
+from stage3_tools.context import ParentRun
 from stage3_tools.dialects.prompt import PromptDialect
-from stage3_tools.dialects.protocol import (
-    Dialect,
-    FinalReply,
-    InvalidReply,
-    OutputDialect,
-    ReplyInterpretation,
-    RequestParts,
-    ToolCalls,
-)
+from stage3_tools.dialects.protocol import Dialect, FinalReply, ReplyInterpretation, ToolCalls
 from stage3_tools.errors import ToolError
-from stage3_tools.events import LoopEnded, LoopEvent, ToolProgressed, ToolRetried
-from stage3_tools.execution.approval import Consent
-from stage3_tools.execution.results import STOPPED
-from stage3_tools.execution.settings import REFERENCE, ExecutionSettings
-from stage3_tools.options import RunTrace, ToolLoopDeps, ToolLoopOptions, type_error
-from stage3_tools.registry import ToolRegistry
-from stage3_tools.result import (
-    MAX_RESULT_CHARS,
-    ToolCallRecord,
-    ToolLoopResult,
-    ToolResult,
-    is_longer,
+from stage3_tools.events import (
+    ApprovalDecided,
+    Compacted,
+    LoopEnded,
+    RunStarted,
+    ToolProgressed,
+    ToolRetried,
 )
-from stage3_tools.run.cost_limit import check_prices, unknown_cost
-from stage3_tools.run.notifier import Notifier
-from stage3_tools.run.repeats import Repeats
+from stage3_tools.execution.approval import ApprovalRequest, Consent, Verdict
+from stage3_tools.execution.results import STOPPED
+from stage3_tools.execution.settings import ExecutionSettings
+from stage3_tools.options import Listener, RunLimits, ToolLoopDeps, ToolLoopOptions
+from stage3_tools.registry import ToolRegistry
+from stage3_tools.result import ToolCallRecord, ToolLoopResult, plain_data
+from stage3_tools.run.counts import RunCounts, check_prices
+from stage3_tools.run.emitter import EventEmitter
 from stage3_tools.run.tool_choice import ToolChoice
-from stage3_tools.tool import Tool
-from stage3_tools.variables.long_values import LongValues
-
-_INVALID_OUTPUT = "Your answer must be JSON that fits its schema."
+from stage3_tools.run.typed_reply import TypedReply, warn_of_unknown_model
+from stage3_tools.run.variables import RunVariables
+from stage3_tools.variables.long_values import Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +59,7 @@ class Turn:
         tools: The tools that the model may call.
         last: Whether tools could not be called in the request; calls in the reply are dropped.
         choice: What the reply must call.
+        sent: When the request was sent, by `time.perf_counter`; None if it was not.
         stream: The reply while it arrives, if it is streamed.
         response: The complete reply; None until it was read.
         interpretation: The meaning of the reply; None until it is known.
@@ -85,6 +72,7 @@ class Turn:
     tools: ToolRegistry
     last: bool = False
     choice: ToolChoice | None = None
+    sent: float | None = None
     stream: MessageStream | None = None
     response: ChatResponse | None = None
     interpretation: ReplyInterpretation | ProviderStop | None = None
@@ -107,102 +95,100 @@ def ran_tools(records: Iterable[ToolCallRecord]) -> bool:
     return any(record.result.attempts or record.result.cached for record in records)
 
 
-@dataclass
+@dataclass(eq=False)
 class RunState:
     """The state of one run.
 
     Attributes:
         deps: The parts of the other stages.
         transcript: The conversation.
-        options: The options of the run.
+        options: The options of the run; `change_options` replaces them.
         question: The message that is being answered. Every request contains it, even if the window
             has moved past it.
+        entry: The entry: "loop", "runner" or "chain".
         can_suspend: Whether the run may end because a call waits for approval. If not, such a call
             is rejected.
         max_requests: The maximum number of requests. The calls of the last reply are not run,
             because their results could not be sent.
-        started: When the run started, by `time.perf_counter`.
-        is_over: Whether `loop_end` was reported. An abandoned tool may still run.
-        turns: The number of requests so far.
-        tool_rounds: The number of turns that ran a tool.
-        usage: The tokens of all replies, and of summaries of old messages.
-        cost: Their cost in US dollars; None if no price is known.
-        unknown_cost: Why a limit of the cost ends the run although the cost is unknown; None if it
-            is known, or not limited.
-        summaries: The replies that summarized old messages for a request of this run.
+        values: Where long results are stored; None is the journal of the conversation.
+        listeners: Listeners of the entry, which are called before `on_event`.
         records: All calls with their results.
-        repeats: Counts equal calls in a row.
-        expected_length: The number of records in the journal when the last request was made. A
-            reply or call that another run has added since is a conflict.
+        sent_at: The number of records in the journal when the last request was made. A reply or
+            call that another run has added since is a conflict. None before the first request.
         last_request: The messages of the last request.
+        last_selection: The selection from which the last reported request was rendered.
         last_content: The text of the last reply.
         last_usage: The tokens of the last reply.
         tool_choice: What the next reply must call, as in the options; None after a valid reply.
-        reads_variables: Whether the model has seen a reference, and therefore has the tool
-            `read_variable`; None if not known yet.
-        trace: Follows the run; None if nothing does.
+        typed: The type of the final reply; None if any text is accepted.
+        dialect: The dialect of the next request.
+        counts: What the run has used, and its limits.
+        events: Passes events to the listeners.
+        variables: The long results.
+
+    Raises:
+        ConfigurationError: A limit of the cost needs prices, and the gateway has none.
+        InvalidSchema: The output type is an invalid JSON Schema.
+        TypeError: The dialect cannot request replies of a type.
     """
 
     deps: ToolLoopDeps
     transcript: Transcript
     options: ToolLoopOptions
     question: Message | None = None
+    entry: Literal["loop", "runner", "chain"] = "loop"
     can_suspend: bool = True
     max_requests: int | None = None
-    started: float = field(default_factory=time.perf_counter)
-    is_over: bool = False
-    turns: int = 0
-    tool_rounds: int = 0
-    usage: Usage = field(default_factory=Usage)
-    cost: float | None = None
-    unknown_cost: str | None = None
-    summaries: list[ChatResponse] = field(default_factory=list)
+    values: InitVar[Values | None] = None
+    listeners: tuple[Listener, ...] = ()
     records: list[ToolCallRecord] = field(default_factory=list)
-    repeats: Repeats = field(default_factory=Repeats)
-    expected_length: int | None = None
+    sent_at: int | None = None
     last_request: tuple[Message, ...] = ()
+    last_selection: Selection | None = None
     last_content: str | None = None
     last_usage: Usage | None = None
     tool_choice: str | None = None
-    reads_variables: bool | None = None
+    _has_started: bool = False
     _settings: ExecutionSettings | None = None
-    _notifier: Notifier = field(default_factory=Notifier)
-    trace: RunTrace | None = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, values: Values | None) -> None:
+        parent = self.options.parent
+        self.counts = RunCounts(parent)
+        self.events = EventEmitter(parent, self.counts.is_stopped)
+        self.variables = RunVariables(self.transcript, values)
         self.tool_choice = self.options.tool_choice
-        if self.options.limits is not None:
-            check_prices(self.options.limits, self.deps.gateway)
-        if self.options.trace is not None:
-            self.trace = self.options.trace.start(self)
+        self._use(self.options)
+        if self.typed is not None and self.deps.gateway is None:
+            warn_of_unknown_model()
 
-    @cached_property
-    def long_values(self) -> LongValues:
-        """Long results, stored as variables. Created when first used."""
-        return LongValues.of(self.transcript)
+    # ---- what follows from the options
 
-    @cached_property
-    def dialect(self) -> Dialect:
-        """The dialect of this run."""
-        dialect = self.options.dialect or PromptDialect(self.deps.output_controller)
-        return dialect if self.options.output_type is None else self._with_output(dialect)
+    def change_options(self, options: ToolLoopOptions) -> None:
+        """Use other options from now on."""
+        if options.tool_choice != self.options.tool_choice:
+            self.tool_choice = options.tool_choice
+        self._use(options)
 
-    def _with_output(self, dialect: Dialect) -> Dialect:
-        if not isinstance(dialect, OutputDialect):
-            hint = "output_type needs for_output(schema)."
-            raise type_error("dialect", dialect, OutputDialect, hint)
-        return dialect.for_output(
-            self.deps.output_controller.compile(self.options.output_type).schema
-        )
+    def _use(self, options: ToolLoopOptions) -> None:
+        controller, output_type = self.deps.output_controller, options.output_type
+        if options.limits is not None:
+            check_prices(options.limits, self.deps.gateway)
+        self.options, self._settings = options, None
+        self.typed = None if output_type is None else TypedReply(controller, output_type)
+        dialect = options.dialect or PromptDialect(controller)
+        self.dialect: Dialect = self.typed.dialect(dialect) if self.typed else dialect
+        self.counts.use(options.limits, options.abort)
+        self.variables.over = options.variables_over
+        self.events.use(self._all_listeners())
 
-    # ---- tools and their settings
+    def _all_listeners(self) -> tuple[Listener, ...]:
+        """The listeners in the order in which they are called."""
+        trace, on_event = self.options.trace, cast("Sequence[Listener]", self.options.on_event)
+        return (*(() if trace is None else (trace,)), *self.listeners, *on_event)
 
     def tools(self) -> ToolRegistry:
-        """The tools of the next turn; `read_variable` is added if the model knows a reference."""
-        registry = self.deps.tool_registry
-        if not self.reads_variables or not len(registry):
-            return registry
-        return registry.extended(self.long_values.reader)
+        """The tools of the next turn."""
+        return self.variables.tools(self.deps.tool_registry)
 
     async def settings(self) -> ExecutionSettings:
         """How the calls of this run are executed."""
@@ -222,31 +208,22 @@ class RunState:
                 cache=options.cache,
                 classify=options.classify,
                 screen=self.screen,
-                expand=None if options.variables_over is None else self._expand,
-                stopped=lambda: self.stop_reason is not None,
+                expand=None if options.variables_over is None else self.variables.expand,
+                stopped=self.counts.is_stopped,
                 on_progress=self._on_progress,
                 on_retry=self._on_retry,
+                on_verdict=self._on_verdict,
+                sub_run=self._sub_run,
             )
         return self._settings
 
-    async def _expand(self, tool: Tool, arguments: Any) -> str:
-        return await self.long_values.expand(tool, arguments)
-
-    def change_options(self, options: ToolLoopOptions) -> None:
-        """Use other options from now on."""
-        if options.tool_choice != self.options.tool_choice:
-            self.tool_choice = options.tool_choice
-        self.options = options if self.trace is None else self.trace.wrap_options(options)
-        self._settings = None
-        vars(self).pop("dialect", None)
-
     def screen(self, call: ToolCall) -> str:
         """Return a note for the model on a call, or ""; raise ToolError if it must not be run."""
-        if limit := self.limit_reached:
+        if limit := self.counts.limit_reached():
             raise ToolError("interrupted", f"{limit} This call was not run.")
-        if self.stop_reason:
+        if self.counts.stop_reason():
             raise ToolError("interrupted", STOPPED)
-        return self.repeats.note(call)
+        return self.counts.repeats.note(call)
 
     @property
     def cache_key(self) -> str | None:
@@ -254,132 +231,121 @@ class RunState:
         gateway = self.deps.gateway
         return self.transcript.session_id if gateway and gateway.accepts_cache_key else None
 
-    # ---- replies with a type
-
-    def server_supports_schema(self, parts: RequestParts) -> bool:
-        """Whether the server supports structured output for the schema of this request."""
-        gateway, schema = self.deps.gateway, parts.response_schema
-        if gateway is None or not isinstance(schema, Mapping) or schema.get("type") != "object":
-            return False
-        return gateway.supports_schema_with_tools if parts.tools else gateway.supports_schema
-
-    def check_output(self, reply: FinalReply) -> FinalReply | InvalidReply:
-        """Validate a reply with the output type, if there is one."""
-        if self.options.output_type is None:
-            return reply
-        controller = self.deps.output_controller
-        result = controller.parse_and_validate(reply.message.text, self.options.output_type)
-        if result.extraction is None or not result.success:
-            problem = f"{_INVALID_OUTPUT}\n{feedback(result)}"
-            return InvalidReply(reply.message, problem, result.errors)
-        text = json.dumps(result.extraction.value, ensure_ascii=False)
-        return replace(reply, output_text=text, output=result.data)
-
-    # ---- long values
-
-    async def result_message(self, result: ToolResult) -> tuple[Message, str | None]:
-        """The message of a result, and the id of the variable that stores it if it is long."""
-        limit, variable = self.options.variables_over, None
-        if limit is not None and not result.is_error and is_longer(result.output, limit):
-            with suppress(StoreFailed, ValueError):  # then only its beginning is shown
-                result, variable = await self.long_values.preview(result, limit)
-                self.reads_variables = self.reads_variables or variable is not None or None
-        return result.as_message(MAX_RESULT_CHARS), variable
-
-    def find_references(self, messages: Iterable[Message]) -> bool:
-        """Search messages for references to variables; return whether these are the first ones."""
-        if self.reads_variables is not None or self.options.variables_over is None:
-            return False
-        self.reads_variables = any(
-            REFERENCE in message.text
-            or any(REFERENCE in call.arguments for call in message.tool_calls)
-            for message in messages
-        )
-        return self.reads_variables
-
-    # ---- usage and limits
-
-    def add_usage(self, response: ChatResponse) -> None:
-        """Add the tokens and the cost of a reply."""
+    def add_reply(self, response: ChatResponse) -> None:
+        """Count a reply of the model."""
         self.last_usage, self.last_content = response.usage, response.content
         self.transcript.report_usage(response.usage)
-        self._count(response)
+        self.counts.add(response)
 
-    def add_compaction(self, compaction: Compaction) -> None:
-        """Add the tokens and the cost of the replies that summarized old messages."""
+    async def add_compaction(self, compaction: Compaction) -> None:
+        """Count the replies that summarized old messages, and report them."""
         for reply in compaction.replies:
-            self.summaries.append(reply)
-            self._count(reply)
+            self.counts.add(reply)
+        await self.events.emit_safely(
+            Compacted,
+            usage=compaction.usage,
+            cost=compaction.cost,
+            before=compaction.before,
+            after=compaction.after,
+            reason=compaction.reason,
+            error=compaction.error,
+        )
 
-    def _count(self, response: ChatResponse) -> None:
-        if response.usage is not None:
-            self.usage += response.usage
-        if response.cost is not None:
-            self.cost = (self.cost or 0.0) + response.cost
-        elif self.options.limits is not None:
-            self.unknown_cost = unknown_cost(self.options.limits, response)
-
-    @property
-    def limit_reached(self) -> str | None:
-        """The limit of tokens or money that was reached, as a sentence; None if none was."""
-        limits = self.options.limits
-        return self.unknown_cost or (limits.reached(self.usage, self.cost) if limits else None)
-
-    @property
-    def seconds_left(self) -> float | None:
-        """Seconds until the time limit; None without a limit."""
-        limits = self.options.limits
-        if limits is None or limits.seconds is None:
-            return None
-        return self.started + limits.seconds - time.perf_counter()
-
-    @property
-    def stop_reason(self) -> Literal["aborted", "timeout"] | None:
-        """Why no further request or call may begin; None if the run was not stopped."""
-        if self.options.abort is not None and self.options.abort.is_set():
-            return "aborted"
-        seconds = self.seconds_left
-        return "timeout" if seconds is not None and seconds <= 0 else None
-
-    def checkpoint(self) -> None:
-        """Raise RunStopped if the run was stopped or a limit was reached, before each request.
-
-        A stopped run is cancelled only once, and a function of the user may suppress that.
-        """
-        if reason := self.stop_reason or ("limit" if self.limit_reached else None):
-            raise RunStopped(reason)
+    def next_turn(self) -> None:
+        """Count a turn, which begins now."""
+        self.counts.turns += 1
+        self.events.turn = self.counts.turns
 
     # ---- events
 
-    async def notify(self, event: type[LoopEvent], **fields: Any) -> None:
-        """Report an event; raise what the listener raised now, or at an event of a tool."""
-        if self.trace is not None:
-            self.trace.record(event, fields)
-        if self.options.on_event is not None:
-            await self._notifier.call(self.options.on_event, event(turn=self.turns, **fields))
+    async def start(self) -> None:
+        """Report once that the run begins. Called if there are listeners."""
+        if self._has_started:
+            return
+        self._has_started = True
+        gateway = self.deps.gateway
+        await self.events.emit(
+            RunStarted,
+            started=time.time(),
+            entry=self.entry,
+            session_id=self.transcript.session_id,
+            question=self.question,
+            options=self._plain_options(),
+            dialect=self.dialect,
+            model=self.options.model or (gateway and gateway.model),
+            gateway=gateway,
+            tools=tuple(self.tools()),
+        )
 
-    async def notify_safely(self, event: type[LoopEvent], **fields: Any) -> None:
-        """Report an event where nothing may fail; `notify` raises the listener's error later."""
-        try:
-            await self.notify(event, **fields)
-        except Exception as error:
-            self._notifier.error = error
+    async def end(self, result: ToolLoopResult) -> None:
+        """Report once that the run is over; raise what a listener raised."""
+        if self.events.listeners:
+            await self.start()
+        if not self.events.is_over:
+            self.events.is_over = True
+            await self.events.emit(
+                LoopEnded, status=result.status, reply=result.reply, result=result, **self._totals()
+            )
 
-    def _notify_soon(self, event: type[LoopEvent], **fields: Any) -> None:
-        if self.trace is not None and not self.is_over:
-            self.trace.record(event, fields)
-        if self.options.on_event is not None and not self.is_over:
-            self._notifier.call_soon(self.options.on_event, event(turn=self.turns, **fields))
+    async def fail(self, error: BaseException, status: str = "") -> None:
+        """Report once that the run ended with an exception."""
+        if not self.events.is_over:
+            self.events.is_over = True
+            status = status or ("error" if isinstance(error, Exception) else "cancelled")
+            await self.events.emit_safely(
+                LoopEnded, status=status, reply=None, result=None, error=error, **self._totals()
+            )
 
-    async def end(self, result: ToolLoopResult, status: str | None = None) -> None:
-        """Report once that the run is over."""
-        if not self.is_over:
-            self.is_over = True
-            status = status or result.status
-            await self.notify(LoopEnded, status=status, reply=result.reply, result=result)
+    def reopen(self) -> None:
+        """Continue a run that ended with an exception."""
+        if self.events.is_over:
+            self.events.reopen(self._all_listeners())
+
+    def _totals(self) -> dict[str, Any]:
+        counts = self.counts
+        return {"usage": counts.usage, "cost": counts.cost, "tool_rounds": counts.tool_rounds}
+
+    def _plain_options(self) -> dict[str, Any]:
+        """The options that were set, as plain data."""
+        plain = {}
+        for option in fields(ToolLoopOptions):
+            value = getattr(self.options, option.name)
+            if value is not None and value != () and option.name not in _NO_OPTIONS:
+                plain[option.name] = _plain(value)
+        return plain if self.typed is None else {**plain, "output_type": self.typed.schema}
 
     def _on_progress(self, call: ToolCall, value: Any) -> None:
-        self._notify_soon(ToolProgressed, call=call, value=value)
+        self.events.emit_soon(ToolProgressed, call=call, value=value)
 
     def _on_retry(self, call: ToolCall, error: ToolError, attempt: int) -> None:
-        self._notify_soon(ToolRetried, call=call, error=error, attempt=attempt)
+        self.events.emit_soon(ToolRetried, call=call, error=error, attempt=attempt)
+
+    async def _on_verdict(self, request: ApprovalRequest, verdict: Verdict, seconds: float) -> None:
+        await self.events.emit(ApprovalDecided, request=request, verdict=verdict, seconds=seconds)
+
+    def _sub_run(self, call: ToolCall, abort: Abort) -> ParentRun:
+        return ParentRun(
+            self.events.run_id,
+            call.id,
+            abort,
+            self.events.forward,
+            self.counts.add,
+            self.counts.limit_reached,
+        )
+
+
+_NO_OPTIONS = {"dialect", "model", "trace", "parent"}
+"""Options that `run_start` reports in other fields, or not at all."""
+
+
+def _plain(value: Any) -> Any:
+    """The value of an option as plain data; of functions and other objects, the name."""
+    if isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, RunLimits):
+        return {name: limit for name, limit in asdict(value).items() if limit is not None}
+    if isinstance(value, list | tuple):
+        return [*map(_plain, value)]
+    if isinstance(value, Mapping):
+        return plain_data(value)
+    return getattr(value, "__qualname__", type(value).__qualname__)

@@ -38,21 +38,24 @@ class Ending:
     output: Any = None
 
 
+@dataclass(eq=False)
 class StopPolicy:
     """Ends a run at a reply, or at a limit.
 
-    Args:
+    Attributes:
         run: The run, which counts its turns, tool rounds and tokens.
     """
 
-    def __init__(self, run: RunState) -> None:
-        self._run = run
-        self._invalid_replies = 0  # since the last call
-        self._calls_beside_text = 0  # since the last call that was alone
-        self._empty_replies = 0
-        self._pauses = 0
-        self._rejected_turns = 0  # in a row
-        self._limit = self._tool_limit()  # the ending at the limit, once it is reached
+    run: RunState
+    _invalid_replies: int = 0  # since the last call
+    _calls_beside_text: int = 0  # since the last call that was alone
+    _empty_replies: int = 0
+    _pauses: int = 0
+    _rejected_turns: int = 0  # in a row
+    _limit: Ending | None = None  # the ending at the limit, once it is reached
+
+    def __post_init__(self) -> None:
+        self._limit = self._tool_limit()
 
     @property
     def last(self) -> bool:
@@ -60,13 +63,13 @@ class StopPolicy:
 
         That is the case at a limit, and after an empty reply to tool results.
         """
-        return self._limit is not None or bool(self._empty_replies and self._run.tool_rounds)
+        return self._limit is not None or bool(self._empty_replies and self.run.counts.tool_rounds)
 
     @property
     def requests_used_up(self) -> bool:
         """Whether the run may not make another request."""
-        limit = self._run.max_requests
-        return limit is not None and self._run.turns >= limit
+        limit = self.run.max_requests
+        return limit is not None and self.run.counts.turns >= limit
 
     @property
     def skip_reason(self) -> str:
@@ -77,19 +80,20 @@ class StopPolicy:
 
     @property
     def _request_limit(self) -> str:
-        return f"The limit of {self._run.max_requests} requests was reached."
+        return f"The limit of {self.run.max_requests} requests was reached."
 
     def after(self, turn: Turn) -> Ending | None:
         """The ending after a turn; None if the run continues."""
         ending = self._ending(turn)
-        if ending is None and (limit := self._run.limit_reached):
+        counts = self.run.counts
+        if ending is None and (limit := counts.limit_reached()):
             ending = Ending("limit", None, limit)
-        elif ending and ending.status == "completed" and self._run.unknown_cost:
-            ending = replace(ending, status="limit", reason=self._run.unknown_cost)
+        elif ending and ending.status == "completed" and counts.unknown_cost:
+            ending = replace(ending, status="limit", reason=counts.unknown_cost)
         if ending is None and self.requests_used_up:
             ending = Ending("limit", None, self._request_limit)
         if self._limit is not None:
-            is_typed = self._run.options.output_type is not None
+            is_typed = self.run.typed is not None
             return ending and _without_tools(self._limit, ending, is_typed=is_typed)
         if ending is None and isinstance(turn.interpretation, ToolCalls):
             self._limit = self._tool_limit()
@@ -112,7 +116,7 @@ class StopPolicy:
                     return Ending("completed", "", "The model's reply was empty, twice.")
             case InvalidReply() as reply:
                 attempts = self._count_invalid(reply)
-                if attempts > self._run.options.max_parse_retries:
+                if attempts > self.run.options.max_parse_retries:
                     return Ending("parse_failed", None, _invalid_reason(attempts, reply.feedback))
             case ProviderStop(message, reason):
                 return self._provider_ending(message, reason)
@@ -142,8 +146,8 @@ class StopPolicy:
 
     def _tool_limit(self) -> Ending | None:
         """The ending without a reply, if no further tool may be run."""
-        limit = self._run.options.max_tool_rounds
-        if limit is not None and self._run.tool_rounds >= limit:
+        limit = self.run.options.max_tool_rounds
+        if limit is not None and self.run.counts.tool_rounds >= limit:
             return Ending("max_rounds", None, f"The limit of {limit} tool rounds was reached.")
         if self._rejected_turns >= MAX_REJECTED_TURNS:
             reason = f"In {MAX_REJECTED_TURNS} turns in a row, every call was rejected."
@@ -170,11 +174,12 @@ def stopped(how: Stop, run: RunState) -> Ending:
     """The ending of a run that was stopped by its abort event or by a limit."""
     options = run.options
     if how == "limit":
-        return Ending("limit", None, run.limit_reached)
+        return Ending("limit", None, run.counts.limit_reached())
     if how == "timeout":
         seconds = options.limits.seconds if options.limits else None
         return Ending("timeout", None, f"The run took longer than its limit of {seconds:g} s.")
-    reason = getattr(options.abort, "reason", None)
+    reasons = [getattr(abort, "reason", None) for abort in run.counts.aborts]
+    reason = next(filter(None, reasons), None)
     return Ending(
         "aborted", None, f"The run was aborted: {reason}" if reason else "The run was aborted."
     )

@@ -22,7 +22,7 @@ from stage0_gateway import FUNCTION, Accepted, ChatResponse, Message, ToolCall, 
 from stage3_tools.events import LoopEvent, ToolAnswered, ToolCalled
 from stage3_tools.options import ToolLoopDeps, type_error
 from stage3_tools.result import ToolLoopResult, ToolResult
-from stage3_tools.run.notifier import call_listener
+from stage3_tools.run.emitter import call_back
 from stage3_tools.run.stop_policy import Ending
 from stage3_tools.runner.params import RunnerParams
 from stage3_tools.runner.stepper import TurnStepper
@@ -56,7 +56,7 @@ class ToolRunner:
     Each item is a reply of the model (`ChatResponse`). The last item is the reply without calls, or
     the newest reply if the run ended otherwise; `result` states how it ended. A runner can be
     iterated once. After an exception it can be iterated again, and continues. With
-    `ToolLoopDeps(stream=gateway.stream)`, the event `reply_stream` holds each reply while it
+    `ToolLoopDeps(gateway, stream=True)`, the event `reply_stream` holds each reply while it
     arrives.
 
     Args:
@@ -95,9 +95,8 @@ class ToolRunner:
         self.result: ToolLoopResult | None = None
         self._on_iteration = on_iteration
         self._on_tool_call, self._on_tool_result = on_tool_call, on_tool_result
-        self._stepper = TurnStepper(
-            deps, params, max_iterations, self._with_callbacks, self._on_reply
-        )
+        listeners = (self._call_back,) if on_tool_call or on_tool_result else ()
+        self._stepper = TurnStepper(deps, params, max_iterations, listeners, self._on_reply)
         self._is_consumed = False
         self._iteration = _Iteration()
 
@@ -179,13 +178,13 @@ class ToolRunner:
                 iteration.task = asyncio.current_task()
                 yield item
                 iteration.task = None
-            self.result = self._stepper.result(item)
-            await self._stepper.end(self.result)
+            self.result = await self._stepper.end(item)
         except GeneratorExit:
-            iteration.failure = RuntimeError(
+            iteration.failure = left = RuntimeError(
                 "The iteration was stopped before the run was over. Another runner can continue "
                 "with `params.messages`, or in the session."
             )
+            await self._stepper.leave(left)
             raise
         except asyncio.CancelledError:
             iteration.failure = RuntimeError("The iteration was cancelled.")
@@ -241,21 +240,14 @@ class ToolRunner:
     # ---- callbacks
 
     async def _on_reply(self, response: ChatResponse) -> None:
-        await call_listener(self._on_iteration, self.iteration_count, response)
+        await call_back(self._on_iteration, self.iteration_count, response)
 
-    def _with_callbacks(self, params: RunnerParams) -> RunnerParams:
-        """The parameters with a listener that calls the runner's callbacks first."""
-        if self._on_tool_call is None and self._on_tool_result is None:
-            return params
-
-        async def notify(event: LoopEvent) -> None:
-            if isinstance(event, ToolCalled):
-                await call_listener(self._on_tool_call, event.call)
-            if isinstance(event, ToolAnswered):
-                await call_listener(self._on_tool_result, event.result)
-            await call_listener(params.on_event, event)
-
-        return replace(params, on_event=notify)
+    async def _call_back(self, event: LoopEvent) -> None:
+        """Call the callbacks that an event concerns."""
+        if isinstance(event, ToolCalled):
+            await call_back(self._on_tool_call, event.call)
+        if isinstance(event, ToolAnswered):
+            await call_back(self._on_tool_result, event.result)
 
     def _check_not_over(self) -> None:
         if self.result is not None:

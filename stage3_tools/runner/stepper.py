@@ -10,22 +10,34 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from typing import Literal
 
 from stage0_gateway import ChatResponse, Message, ToolCall
 from stage1_context import MemoryStore
 from stage3_tools.abort import Stop
 from stage3_tools.dialects.protocol import ToolCalls
 from stage3_tools.execution.results import STOPPED
-from stage3_tools.loop import result_of, session_lock, stoppable
-from stage3_tools.options import ToolLoopDeps
+from stage3_tools.loop import reports_failure, result_of, session_lock, stoppable
+from stage3_tools.options import Listener, ToolLoopDeps
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolLoopResult
 from stage3_tools.resume.open_calls import last_question, run_open_calls
-from stage3_tools.run.notifier import call_listener
+from stage3_tools.run.emitter import call_back
 from stage3_tools.run.state import RunState, Turn
 from stage3_tools.run.stop_policy import Ending, StopPolicy, stopped
 from stage3_tools.runner.params import Edits, RunnerParams
 from stage3_tools.turn import act, read, request
+
+Phase = Literal["new", "request", "reply", "reported", "returned", "over"]
+"""What the next step does first:
+
+    new       run the calls at the end of the messages, then make the first request
+    request   make a request; the last one failed, or its turn is complete
+    reply     report the reply of the turn
+    reported  append the reply if it has no calls, and return it
+    returned  run the calls of the reply that a step has returned
+    over      nothing
+"""
 
 
 class TurnStepper:
@@ -35,7 +47,7 @@ class TurnStepper:
         deps: The parts of the other stages.
         params: The parameters of the run.
         max_iterations: The maximum number of requests; None is no limit.
-        with_listener: Adds the runner's listener to parameters.
+        listeners: The runner's own listeners.
         on_reply: Called with each complete reply.
 
     Attributes:
@@ -49,7 +61,7 @@ class TurnStepper:
         deps: ToolLoopDeps,
         params: RunnerParams,
         max_iterations: int | None,
-        with_listener: Callable[[RunnerParams], RunnerParams],
+        listeners: tuple[Listener, ...],
         on_reply: Callable[[ChatResponse], object],
     ) -> None:
         engine, session_id = deps.context_engine, params.session_id
@@ -60,14 +72,19 @@ class TurnStepper:
         self.edits = Edits(params, self._stored_messages if session_id is None else None)
         self.count = 0
         self.newest_reply: ChatResponse | None = None
-        self._run = RunState(deps, transcript, with_listener(params), max_requests=max_iterations)
-        self._tools = deps.tool_registry
-        self._policy: StopPolicy | None = None  # None before the first turn
-        self._with_listener, self._on_reply = with_listener, on_reply
+        self._run = RunState(
+            deps,
+            transcript,
+            params,
+            entry="runner",
+            max_requests=max_iterations,
+            listeners=listeners,
+        )
+        self._deps, self._on_reply = deps, on_reply
         self._name = session_id or "The conversation of this runner"
-        self._turn: Turn | None = None  # the newest one that is not over
-        self._was_reported = False  # whether the listener received the reply of the turn
-        self._was_returned = False  # whether a step returned it
+        self._phase: Phase = "new"
+        self._turn: Turn | None = None  # in the phases "reply", "reported" and "returned"
+        self._policy = StopPolicy(self._run)
         self._ending: Ending | None = None
         self._has_started = False
 
@@ -78,69 +95,72 @@ class TurnStepper:
             GatewayError: The model could not be reached. The next step sends the request again.
             Exception: A listener or an approver raised. The next step continues behind it.
         """
-        params = self.edits.params
-        if not self._has_started and params.session_id is None and not params.messages:
+        params, run = self.edits.params, self._run
+        if self._phase == "new" and params.session_id is None and not params.messages:
             raise ValueError(
                 'The runner has nothing to send. Write RunnerParams(messages="…") for a new '
                 "conversation, or RunnerParams(session_id=…) for a session of the engine."
             )
-        self._start_clock()
-        if self._run.max_requests == 0:
+        if run.max_requests == 0:
             return Ending("limit", None, "No request was made, because max_iterations is 0.")
         if self._ending is None:
-            item = await self._stoppable_step()
-            if not isinstance(item, Ending):
-                self._was_returned = True
-                return item
-            self._ending = item
+            async with self._continued():
+                self._start_clock()
+                reason = run.counts.stop_reason()
+                step = await (self._stop(reason) if reason else stoppable(run, self._step))
+            if not isinstance(step, Ending):
+                self._phase = "returned"
+                return step
+            self._ending, self._phase = step, "over"
         return self._ending
 
     def _start_clock(self) -> None:
+        """Count the seconds of the run from its first step."""
         if not self._has_started:
-            self._has_started, self._run.started = True, time.perf_counter()
+            self._has_started, self._run.counts.started = True, time.perf_counter()
 
-    async def _stoppable_step(self) -> ChatResponse | Ending:
-        if reason := self._run.stop_reason:
-            return await self._stop(reason)
-        return await stoppable(self._run, self._step)
+    @asynccontextmanager
+    async def _continued(self) -> AsyncIterator[None]:
+        """Continue a run that may have failed; report it if it fails again."""
+        self._run.reopen()
+        async with reports_failure(self._run):
+            yield
 
     @asynccontextmanager
     async def _lock(self) -> AsyncIterator[None]:
         """Lock the session; the reply of the current turn follows what others added meanwhile."""
         transcript = self._run.transcript
         async with session_lock(transcript, self._name):
-            if self._run.expected_length is not None and await transcript.open_calls() is None:
-                self._run.expected_length = transcript.length
+            if self._run.sent_at is not None and await transcript.open_calls() is None:
+                self._run.sent_at = transcript.length
             yield
 
     async def _step(self) -> ChatResponse | Ending:
         async with self._lock():
             ending = None
-            if self._policy is None:
+            if self._phase == "new":
                 ending = await self._prepare()
-            elif self._turn is None:  # the last request failed
+            elif self._phase == "request":
                 await self._apply_edits()
-            elif self._was_returned:
-                ending = await self._complete_turn(self._turn)
+            elif self._phase == "returned":
+                ending = await self._complete_turn()
             if ending is not None:
                 return ending
             if self._turn is None:
-                assert self._policy is not None
                 turn = await request(self._run, last=self._policy.last)
                 await read(self._run, turn)
-                self._turn, self._was_reported, self._was_returned = turn, False, False
+                self._turn, self._phase = turn, "reply"
             return await self._report(self._turn)
 
     async def _prepare(self) -> Ending | None:
         """Run the calls at the end of the messages, and apply edits from before the first step."""
         if ending := await self._run_open_calls():
             return ending
-        if not self._run.transcript.session_id and isinstance(
-            self._run.transcript.store, MemoryStore
-        ):
-            await self._run.transcript.repair_history()  # the caller's messages may be unpaired
+        transcript = self._run.transcript
+        if not transcript.session_id and isinstance(transcript.store, MemoryStore):
+            await transcript.repair_history()  # the caller's messages may be unpaired
         await self._apply_edits()
-        self._policy = StopPolicy(self._run)
+        self._phase, self._policy = "request", StopPolicy(self._run)
         return None
 
     async def _run_open_calls(self) -> Ending | None:
@@ -149,13 +169,13 @@ class TurnStepper:
         self._run.question = self.edits.question
         return await run_open_calls(self._run)
 
-    async def _complete_turn(self, turn: Turn) -> Ending | None:
+    async def _complete_turn(self) -> Ending | None:
         """Act on the reply, apply the edits, and return the ending if the run is over."""
-        assert self._policy is not None
-        await act(self._run, turn, self._policy.skip_reason)
+        assert self._turn is not None
+        await act(self._run, self._turn, self._policy.skip_reason)
         has_news = await self._apply_edits()  # if this fails, the next step repeats it
-        ending = self._policy.after(turn)
-        self._turn = None
+        ending = self._policy.after(self._turn)
+        self._turn, self._phase = None, "request"
         if ending is not None and has_news and not self._policy.requests_used_up:
             ending, self._policy = None, StopPolicy(self._run)
         return ending
@@ -163,10 +183,10 @@ class TurnStepper:
     async def _report(self, turn: Turn) -> ChatResponse:
         """Report a reply once; append it at once if it has no calls."""
         response = turn.normalized_response
-        if not self._was_reported:
-            self._was_reported = True
+        if self._phase == "reply":
+            self._phase = "reported"
             self.newest_reply, self.count = response, self.count + 1
-            await call_listener(self._on_reply, response)
+            await call_back(self._on_reply, response)
         if not isinstance(turn.interpretation, ToolCalls):
             await act(self._run, turn)
         return response
@@ -185,18 +205,20 @@ class TurnStepper:
 
         Before the first reply, these are the calls at the end of the messages.
         """
-        turn = self._turn  # another task may complete it meanwhile
-        self._start_clock()
-        run = self._run
-        if run.is_over:
+        run, turn = self._run, self._turn  # another task may complete the turn meanwhile
+        if self._phase in ("request", "over"):
             return ()
-        async with self._lock():
-            if turn is None and self._policy is not None:
+        self._start_clock()
+        async with self._continued(), self._lock():
+            if turn is None and self._phase != "new":
                 return ()
-            await stoppable(run, self._run_open_calls if turn is None else partial(act, run, turn))
-            if turn is not None:
+            if turn is None:
+                await stoppable(run, self._run_open_calls)
+                records = tuple(run.records)
+            else:
+                await stoppable(run, partial(act, run, turn))
                 await act(run, turn, STOPPED)  # where it was stopped before
-            records = run.records if turn is None else turn.records
+                records = turn.records
         return tuple(record.message for record in records if record.message is not None)
 
     async def check_outside(self) -> None:
@@ -208,17 +230,19 @@ class TurnStepper:
         async with session_lock(self._run.transcript, self._name):
             pass
 
-    def result(self, ending: Ending) -> ToolLoopResult:
-        """The result of the run, which is over."""
-        return result_of(self._run, ending)
-
-    async def end(self, result: ToolLoopResult) -> None:
-        """Report once that the run is over.
+    async def end(self, ending: Ending) -> ToolLoopResult:
+        """Report once that the run is over, and return its result.
 
         Raises:
             Exception: The listener raised.
         """
+        result = result_of(self._run, ending)
         await self._run.end(result)
+        return result
+
+    async def leave(self, error: Exception) -> None:
+        """Report that the program has left the run before its end."""
+        await self._run.fail(error, status="cancelled")
 
     def _stored_messages(self) -> tuple[Message, ...]:
         return self._run.transcript.messages
@@ -235,26 +259,26 @@ class TurnStepper:
         if pushed:
             await run.transcript.append(*pushed)
             self.edits.remove_pushed(len(pushed))
-        if question is None and (replaced or not run.turns):
+        if question is None and (replaced or not run.counts.turns):
             question = last_question(await run.transcript.history())
         run.question = question or run.question
-        return bool(pushed) and run.limit_reached is None
+        return bool(pushed) and run.counts.limit_reached() is None
 
     def _apply_params(self) -> None:
         """Use the newest options, model and tools; a reply that is open keeps its tools."""
-        params, run = self.edits.latest, self._run
-        run.change_options(self._with_listener(params))
-        tools = params.tools if isinstance(params.tools, ToolRegistry) else self._tools
-        run.deps = replace(run.deps, tool_registry=tools)
-        if params.gateway is not None:
-            model = params.gateway
-            stream = model.stream if run.deps.stream else None
-            run.deps = replace(run.deps, chat=model.chat, stream=stream, gateway=model)
+        params, deps = self.edits.latest, self._deps
+        if isinstance(params.tools, ToolRegistry):
+            deps = replace(deps, tool_registry=params.tools)
+        if (model := params.gateway) is not None:
+            stream = model.stream if deps.stream else None
+            deps = replace(deps, chat=model.chat, stream=stream, gateway=model)
+        self._run.deps = deps
+        self._run.change_options(params)
 
     def _replace_messages(self) -> bool:
         """Start a new transcript if the messages were replaced; return whether they were."""
         messages = self.edits.take_replaced()
         if messages is not None:
             self._run.transcript = self._run.deps.context_engine.transcript_of(messages)
-            self._run.question = None
+            self._run.question = self._run.last_selection = None
         return messages is not None

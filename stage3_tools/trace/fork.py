@@ -15,7 +15,7 @@ from typing import Any
 from stage0_gateway import Chat, ChatModel, ChatResponse, Message
 from stage1_context import ContextEngine, MessageHistory
 from stage3_tools.errors import ToolError
-from stage3_tools.loop import result_of, run_turns, stoppable
+from stage3_tools.loop import run_to_end, run_turns
 from stage3_tools.options import ToolLoopDeps
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolLoopResult
@@ -83,14 +83,12 @@ async def fork_run(
     first = None
     if fork.reply is not None:
         response = ChatResponse(Message.assistant(fork.reply), finish_reason="stop")
-        first = Turn(deps.tool_registry, False, response=response)
+        first = Turn(deps.tool_registry, response=response)
 
     async def body() -> Ending:
         return await run_turns(state, first)
 
-    result = result_of(state, await stoppable(state, body))
-    await state.end(result)
-    return result
+    return await run_to_end(state, body)
 
 
 def _turn(run: Run, number: int) -> RunTurn:

@@ -9,18 +9,16 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from stage0_gateway import Message
 from stage2_output import Extraction, Repair, find_json, without_thinking
-from stage3_tools.dialects.native import NativeDialect
 
 
-def reads_text(dialect: str) -> bool:
-    """Whether the decisions of the dialect with this name are JSON in the text of a reply."""
-    return dialect != NativeDialect.__name__
+def is_json_in_text(text: str, reply: str | None, message: Message | None) -> bool:
+    """Whether a decision was read from JSON in the text of a reply.
 
-
-def is_plain(text: str, repairs: Sequence[Repair]) -> bool:
-    """Whether a decision needs no search: the reader finds it in the same way later."""
-    return not repairs and text[:1] == "{" and text[-1:] == "}"
+    It was not if the message contains native calls, or if the text itself is the reply.
+    """
+    return reply != text and not (message is not None and message.tool_calls)
 
 
 def interpretation(

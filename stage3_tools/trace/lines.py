@@ -18,6 +18,7 @@ _SHORTEST_KEY = 8
 """Keys of local servers are words such as "none", which may occur in any message."""
 
 _PREFIX = 8
+_NOTHING = b"(?!)"
 _UNCHANGED = re.compile(r"[\w.~-]+", re.ASCII)
 """Characters that JSON, URLs and HTML leave as they are."""
 
@@ -38,7 +39,8 @@ class Encoder:
         keys = [key for key in texts if len(key) >= _SHORTEST_KEY]
         self._texts = texts
         self._hidden = tuple(dict.fromkeys((*self._hide, *keys)))
-        self._beginnings = [each[:_PREFIX].encode(errors="replace") for each in self._hidden]
+        beginnings = (re.escape(text[:_PREFIX].encode(errors="replace")) for text in self._hidden)
+        self._find_beginning = re.compile(b"|".join(beginnings) or _NOTHING).search
         self._may_be_escaped = not all(map(_UNCHANGED.fullmatch, self._hidden))
 
     def __call__(self, value: Any) -> bytes:
@@ -49,7 +51,7 @@ class Encoder:
             text = to_json(value, inf_nan_mode="strings", bytes_mode="base64", fallback=_type_name)
         except (ValueError, RecursionError):
             text = _unusual(value)
-        if self._may_be_escaped or any(each in text for each in self._beginnings):
+        if self._may_be_escaped or self._find_beginning(text):
             return _unusual(_redacted(json.loads(text), self._hidden))
         return text
 

@@ -22,7 +22,7 @@ MODULES = {
     "RunRequest": "values",
     "RunResult": "values",
     "RunRetry": "values",
-    "RunSummary": "values",
+    "RunCompaction": "values",
     "RunTool": "values",
     "RunTurn": "values",
     "Unreadable": "values",

@@ -17,17 +17,18 @@ from zlib import crc32
 from stage0_gateway import Message, ToolCall, Usage
 from stage2_output import Issue, Repair
 from stage3_tools.trace.difference import Part, rebuild
-from stage3_tools.trace.header import FORMAT_VERSION
-from stage3_tools.trace.interpretation import interpretation, reads_text
+from stage3_tools.trace.interpretation import interpretation, is_json_in_text
 from stage3_tools.trace.problem import RunFileError
 from stage3_tools.trace.validation import parse_line, validate_line
 from stage3_tools.trace.values import (
+    FORMAT_VERSION,
     REPLY_FIELDS,
     Candidate,
     DroppedMessage,
     Run,
     RunApproval,
     RunCall,
+    RunCompaction,
     RunDecision,
     RunEnd,
     RunError,
@@ -37,7 +38,6 @@ from stage3_tools.trace.values import (
     RunRequest,
     RunResult,
     RunRetry,
-    RunSummary,
     RunTool,
     RunTurn,
     Unreadable,
@@ -46,6 +46,8 @@ from stage3_tools.trace.values import (
 V = TypeVar("V")
 
 _RUN_FIELDS = (
+    "parent_run",
+    "parent_call",
     "version",
     "rules",
     "time",
@@ -91,7 +93,7 @@ def read_runs(path: str | os.PathLike[str]) -> tuple[Run, ...]:
     lines = reader.path.read_bytes().split(b"\n")
     for line in lines[:-1]:  # the last one is empty or incomplete
         reader.read(line)
-    return tuple(run.value() for run in reader.runs.values())
+    return reader.values()
 
 
 @dataclass
@@ -127,6 +129,11 @@ class _Run:
         earlier = self.turns[number].calls if number in self.turns else ()
         self.change_turn(number, calls=(*earlier, *added))
         self.calls |= {call.id: number for call in added}
+
+    def add_compaction(self, number: int, compaction: RunCompaction) -> None:
+        """Add a compaction to a turn."""
+        earlier = self.turns[number].compactions if number in self.turns else ()
+        self.change_turn(number, compactions=(*earlier, compaction))
 
     def call(self, call_id: str) -> RunCall:
         """The call with this id."""
@@ -175,6 +182,15 @@ class _Reader:
         except (ValueError, TypeError) as error:
             self._fail(f"it is damaged: {error}")
 
+    def values(self) -> tuple[Run, ...]:
+        """The runs of the file, each with the runs that its tools made."""
+        runs: dict[str, Run] = {}
+        for read in reversed(self.runs.values()):  # a run starts before those of its tools
+            run = read.value()
+            inner = [each for each in runs.values() if each.parent_run == run.id]
+            runs[run.id] = replace(run, sub_runs=tuple(reversed(inner)))
+        return tuple(reversed(runs.values()))
+
     def _read_content(self, line: bytes, fields: Mapping[str, Any]) -> None:
         """Read a message or a list of tools, and verify its hash."""
         match = _CONTENT.fullmatch(line)
@@ -190,7 +206,7 @@ class _Reader:
     def _read_record(self, line: bytes, fields: Mapping[str, Any]) -> None:
         """Read a line of a run, and verify its checksum."""
         if fields["type"] == "run":
-            self.runs[fields["run"]] = _Run(_header(fields))
+            self.runs[fields["run"]] = _Run(_header(fields), dialect=fields["dialect"])
         elif fields["run"] not in self.runs:
             self._fail("the header of its run is missing.")
         run = self.runs[fields["run"]]
@@ -232,11 +248,12 @@ class _Reader:
                 DroppedMessage(self._messages[hash], reason, hash)
                 for hash, reason in fields.get("dropped", ())
             ),
-            summaries=tuple(
-                RunSummary(_optional(_usage, each.get("usage")), each.get("cost"))
-                for each in fields.get("summaries", ())
-            ),
         )
+        for summary in fields.get("summaries", ()):  # an earlier form of the compaction line
+            usage = Usage(**summary.get("usage", {}))
+            run.add_compaction(
+                fields["turn"], RunCompaction(fields["at"], usage, summary.get("cost"))
+            )
         run.sent = hashes
         run.change_turn(fields["turn"], request=request)
 
@@ -258,7 +275,7 @@ class _Reader:
         reply = None
         if "duration" in fields:
             reply = RunReply(
-                **_present(fields, "at", "duration", "cost", *REPLY_FIELDS),
+                **_present(fields, "at", "duration", "cost", "sent", *REPLY_FIELDS),
                 message=_optional(self._messages.__getitem__, fields.get("message")),
                 usage=_optional(_usage, fields.get("usage")),
                 attempts=tuple(fields.get("attempts", ())),
@@ -275,7 +292,8 @@ class _Reader:
             calls = reply.message.tool_calls
         repairs = tuple(Repair(*each) for each in written.get("repairs", ()))
         found, is_found = written, "candidates" in written or "feedback" in written
-        if not is_found and reads_text(run.run.dialect["name"]):
+        message = reply.message if reply else None
+        if not is_found and is_json_in_text(written["text"], written.get("reply"), message):
             found = interpretation(written["text"], [call.name for call in calls], repairs)
         candidates = tuple(Candidate(*each) for each in found.get("candidates", ()))
         decision = RunDecision(
@@ -296,6 +314,18 @@ class _Reader:
         self._find_tools(run, fields)
         call = ToolCall(fields["id"], fields["name"], fields["arguments"])
         run.add_calls(fields["turn"], fields["at"], [call])
+        if "effect" in fields:
+            run.change_call(call.id, effect=fields["effect"])
+
+    def _compaction(self, run: _Run, fields: Mapping[str, Any]) -> None:
+        compaction = RunCompaction(
+            **_present(fields, "at", "cost", "reason"),
+            usage=Usage(**fields["usage"]),
+            before=tuple(self._messages[hash] for hash in fields["before"]),
+            after=_optional(self._messages.__getitem__, fields.get("after")),
+            error=_optional(_error, fields.get("error")),
+        )
+        run.add_compaction(fields["turn"], compaction)
 
     def _approval(self, run: _Run, fields: Mapping[str, Any]) -> None:
         names = ("at", "verdict", "about", "reason", "arguments", "duration")
@@ -335,6 +365,7 @@ class _Reader:
 
 
 _KINDS = {
+    "compaction": _Reader._compaction,
     "request": _Reader._request,
     "reply": _Reader._reply,
     "call": _Reader._call,

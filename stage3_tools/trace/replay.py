@@ -4,33 +4,48 @@
     read       the recorded reply is interpreted            compared with the recorded decision
     act        calls are looked up, validated and approved  compared with the recorded results
 
-No tool is run and no model is asked: a call whose tool ran receives its recorded result. The file
-also replaces the functions of the program: the window's selection, pushed messages, verdicts of
-approvers, and edits by `before_send`. Used by the command and by tests.
+No tool is run and no model is asked. The file also replaces the functions of the program: the
+window's selection, which contains the recorded results; pushed messages; verdicts of approvers; and
+edits by `before_send`. Used by the command and by tests.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stage0_gateway import ChatResponse, Message, Usage
-from stage1_context import MemoryStore, MessageRecord, Transcript
-from stage3_tools.dialects.native import NativeDialect
-from stage3_tools.dialects.prompt import PromptDialect
-from stage3_tools.dialects.protocol import Dialect, FinalReply, InvalidReply, RequestParts
+from stage0_gateway import (
+    ChatResponse,
+    Message,
+    Messages,
+    MessageStream,
+    ToolCall,
+    Usage,
+    as_messages,
+)
+from stage1_context import ApproximateCounter, ContextEngine, Counted, TokenBudget
+from stage2_output import Issue
+from stage3_tools.context import ToolContext
+from stage3_tools.dialects.named import dialect_of
+from stage3_tools.dialects.protocol import Dialect, FinalReply, InvalidReply
 from stage3_tools.errors import ToolError
-from stage3_tools.events import DecisionMade, FeedbackGiven, LoopEvent
+from stage3_tools.events import (
+    DecisionMade,
+    FeedbackGiven,
+    LoopEvent,
+    ToolAnswered,
+    TurnStarted,
+)
 from stage3_tools.execution.approval import (
     Always,
     ApprovalRequest,
     Approve,
     Edit,
     Later,
-    Redact,
     Reject,
     Verdict,
 )
+from stage3_tools.loop import run_turns
 from stage3_tools.options import RunLimits, ToolLoopDeps, ToolLoopOptions
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolResult
@@ -38,20 +53,17 @@ from stage3_tools.run.state import RunState, Turn
 from stage3_tools.run.stop_policy import Ending, StopPolicy, stopped
 from stage3_tools.tool import Tool
 from stage3_tools.trace.compare import ComparedPart
-from stage3_tools.trace.header import DIALECT_SETTINGS
 from stage3_tools.trace.rules import changed_since, rules_behind
 from stage3_tools.trace.values import (
     Run,
     RunCall,
     RunDecision,
-    RunReply,
-    RunRequest,
     RunResult,
     RunTool,
     RunTurn,
 )
-from stage3_tools.turn import EMPTY, act, read, request
-from stage3_tools.variables.long_values import json_value
+from stage3_tools.turn import EMPTY
+from stage3_tools.variables.long_values import READ_VARIABLE, json_value
 
 _SETTINGS = ("temperature", "max_tokens", "stop", "reasoning", "provider_options")
 _PLAIN = ("max_parse_retries", "max_parallel_tools", "tool_choice", *_SETTINGS)
@@ -109,155 +121,218 @@ def _as_lines(value: Any) -> str:
 
 
 class _NoReply(Exception):
-    """The recorded turn has no reply."""
+    """The recorded turn has no reply that was used."""
+
+
+class _EndOfRecording(Exception):
+    """There is no further recorded turn."""
 
 
 class CannotReplay(ValueError):
     """A part of the run exists only in the program that recorded it; the text names it."""
 
 
-async def replay(run: Run) -> list[Difference]:
+async def replay(run: Run, dialect: Dialect | None = None) -> list[Difference]:
     """Replay a run, and return the differences; an empty list means that it is identical.
 
+    Args:
+        run: The recorded run.
+        dialect: The dialect of the run, if it is one of the program; None uses the recorded one.
+
     Raises:
-        CannotReplay: The run used a dialect of its own.
+        CannotReplay: The run used a dialect of the program, and none was given.
     """
-    return await _Replay(run).run_turns()
+    replayed = _Replay(run, dialect)
+    await replayed.run_to_end()
+    return replayed.differences
 
 
 class _Replay:
-    """Replays one run, turn by turn."""
+    """Replays one run.
 
-    def __init__(self, run: Run) -> None:
-        self.run = run
+    The loop is that of every run. Its parts are recorded: this object is its model, its approver,
+    its listener and its source of values, and the window and the tools return what they returned
+    then.
+    """
+
+    accepts_cache_key, has_prices = False, True
+    secrets: tuple[str, ...] = ()
+
+    def __init__(self, run: Run, dialect: Dialect | None) -> None:
+        self.run, self.dialect = run, dialect
         self.turns = [turn for turn in run.turns if turn.request is not None]
-        self.calls = {call.id: call for call in run.calls}
         self.differences: list[Difference] = []
-        self.number = 0
+        self.number = -1  # of the turn that is replayed; -1 before the first one
+        self.calls: dict[str, RunCall] = {}  # the recorded calls, by their ids in the replay
         self.rejected: set[str] = set()  # the ids of calls that the program rejected
-        self.state = _ReplayState.of(self)
+        requests = [turn.request for turn in self.turns if turn.request]
+        self.supports_schema = self.supports_schema_with_tools = any(
+            "response_schema" in request.options for request in requests
+        )
+        self.model = run.model or "recorded"
+        stored = requests[0].stored if requests else ()
+        engine = ContextEngine(window=_RecordedWindow(self))
+        options = replace(
+            recorded_options(run, dialect),
+            approve=self.approve if "approve" in run.options else None,
+            approve_all=True,  # calls without a recorded verdict are approved
+            before_send=self.edit if "before_send" in run.options else None,
+            on_event=self.on_event,
+        )
+        self.state = RunState(
+            ToolLoopDeps(self, engine),
+            engine.transcript_of(stored),
+            options,
+            entry="loop",
+            can_suspend=run.entry != "chain",
+            values=self,
+        )
 
     @property
     def turn(self) -> RunTurn:
         """The recorded turn that is replayed."""
         return self.turns[self.number]
 
-    async def run_turns(self) -> list[Difference]:
-        state, ending = self.state, None
-        for turn in self.run.turns:
-            if turn.request is None:  # the calls of an earlier run, or the first reply of a chain
-                self._count_earlier_calls(turn)
-        state.usage = self._earlier_usage()
-        policy = StopPolicy(state)
-        for turn in self.run.turns:
-            if turn.request is None and turn.decision and turn.decision.feedback:
-                ending = policy.after(_invalid_turn(turn.decision))
-        for number in range(len(self.turns)):
-            self.number = number
-            if ending is not None:
-                if self.run.entry != "runner":
-                    self._differs("end", "status", "another turn", ending.status)
-                    break
-                policy = StopPolicy(state)  # a message was pushed after the last turn
-            self._use_recorded_settings()
+    async def run_to_end(self) -> None:
+        """Run the loop to its end; where a runner continued, run it again."""
+        policy, ending, first = StopPolicy(self.state), None, self._begin()
+        while self.number + 1 < len(self.turns):
+            if ending is not None and self.run.entry != "runner":
+                self.number += 1
+                self._differs("end", "status", "another turn", ending.status)
+                break
+            if ending is not None:  # a message was pushed after the last turn
+                policy = StopPolicy(self.state)
             try:
-                replayed = await request(state, last=policy.last)
+                ending = await run_turns(self.state, first, policy)
             except _NoReply:  # a runner may continue after a failed request
-                continue
-            await read(state, replayed)
-            reply = self.turn.reply
-            if self.turn.decision is None and reply and reply.finish_reason not in _STOPS:
-                continue  # the program did not let a runner use the reply
-            await act(state, replayed, policy.skip_reason)
-            ending = policy.after(replayed)
+                pass
+            except _EndOfRecording:
+                break
+            first = None
         self._compare_end(ending)
-        return self.differences
 
-    def _use_recorded_settings(self) -> None:
-        """A runner's settings may change between turns; the header has no `model` of a request."""
-        recorded = self.turn.request
+    def _begin(self) -> Turn | None:
+        """Count what happened before the first request; return a chain's invalid first reply."""
+        counts, first = self.state.counts, None
+        for turn in self.run.turns:
+            if turn.request is not None:
+                continue
+            if any(call.result and call.result.attempts for call in turn.calls):
+                counts.tool_rounds += 1
+            if turn.decision and turn.decision.feedback:
+                first = _invalid_turn(turn.decision)
+        if self.run.entry == "chain" and self.run.end is not None:
+            used = [turn.reply.usage for turn in self.turns if turn.reply and turn.reply.usage]
+            used += [each.usage for turn in self.run.turns for each in turn.compactions]
+            used += [each.end.usage for each in self.run.sub_runs if each.end]
+            counts.usage = _without(self.run.end.usage, sum(used, Usage()))
+        return first
+
+    # ---- the recorded parts
+
+    def on_event(self, event: LoopEvent) -> None:
+        """Move on to the next recorded turn, and compare decisions and results."""
+        match event:
+            case TurnStarted():
+                self._next_turn()
+            case DecisionMade(calls=calls, reply=reply):
+                self._compare_decision(event.name, calls, reply, None, ())
+            case FeedbackGiven(feedback=feedback, issues=issues):
+                self._compare_decision(event.name, (), None, feedback, issues)
+            case ToolAnswered(result=result, message=Message() as message):
+                self._compare_result(result, message)
+
+    def _next_turn(self) -> None:
+        """Use the tools and the settings of the next recorded turn."""
+        if self.number + 1 == len(self.turns):
+            raise _EndOfRecording
+        self.number += 1
+        recorded, state = self.turn.request, self.state
         assert recorded is not None
+        tools = [_tool(tool, self) for tool in recorded.tools if tool.name != self.reader.name]
+        state.deps = replace(state.deps, tool_registry=ToolRegistry(*tools))
+        state.variables.has_references = len(tools) < len(recorded.tools)
+        for compaction in self.turn.compactions:
+            state.counts.add(ChatResponse(Message.assistant(""), "stop", usage=compaction.usage))
+        # A runner's settings may change between turns; the header has no `model` of a request.
         settings: dict[str, Any] = {"model": recorded.options.get("model")}
         if self.run.entry == "runner":
             settings |= {name: recorded.options.get(name) for name in _SETTINGS}
             settings["stop"] = settings["stop"] or ()
-            settings["dialect"] = _dialect(recorded.dialect)
-        self.state.change_options(replace(self.state.options, **settings))
+            settings["dialect"] = self.dialect or _dialect(recorded.dialect)
+        state.change_options(replace(state.options, **settings))
+        state.variables.over = None  # the recorded tools show whether the model knows a reference
 
-    def _count_earlier_calls(self, turn: RunTurn) -> None:
-        if any(call.result and call.result.attempts for call in turn.calls):
-            self.state.tool_rounds += 1
-
-    def _earlier_usage(self) -> Usage:
-        """The tokens of the first reply of a chain, which is not part of the file."""
-        end, replies = self.run.end, [turn.reply for turn in self.turns if turn.reply]
-        used = sum((reply.usage for reply in replies if reply.usage), Usage())
-        if end is None or self.run.entry != "chain":
-            return Usage()
-        return Usage(
-            (end.usage.input_tokens or 0) - (used.input_tokens or 0),
-            (end.usage.output_tokens or 0) - (used.output_tokens or 0),
-        )
-
-    # ---- comparisons
-
-    def _differs(
-        self, part: str, place: str, recorded: Any, replayed: Any, **signs: Iterable[Any]
-    ) -> None:
-        number = 0 if part == "end" else self.turn.number
-        rules = rules_behind(changed_since(self.run.rules), **signs)
-        sentences = tuple(rule.sentence for rule in rules)
-        self.differences.append(Difference(number, part, place, recorded, replayed, sentences))
-
-    def compare(
-        self, part: str, place: str, recorded: Any, replayed: Any, **signs: Iterable[Any]
-    ) -> None:
-        """Report two values if they differ; `signs` are keywords of `rules_behind`."""
-        if recorded != replayed:
-            self._differs(part, place, recorded, replayed, **signs)
-
-    async def chat(self, messages: Iterable[Message], **keywords: Any) -> ChatResponse:
+    async def chat(self, messages: Messages, **keywords: Any) -> ChatResponse:
         """Compare a request with the recorded one, and return the recorded reply."""
-        recorded = self.turn.request
+        recorded, reply = self.turn.request, self.turn.reply
         assert recorded is not None
-        sent, expected = list(messages), recorded.messages
+        sent, expected = as_messages(messages), recorded.messages
         texts = [message.text for message in (*expected, *sent)]
-        self.compare("request", "number of messages", len(expected), len(sent), texts=texts)
+        self._compare("request", "number of messages", len(expected), len(sent), texts=texts)
         for number, (one, other) in enumerate(zip(expected, sent, strict=False), 1):
             place, texts = f"message {number}", [one.text, other.text]
-            self.compare("request", place, one.to_dict(), other.to_dict(), texts=texts)
-        for name in sorted({*recorded.options, *keywords}):
+            self._compare("request", place, one.to_dict(), other.to_dict(), texts=texts)
+        for name in sorted({*recorded.options, *keywords} - {"cache_key"}):
             before, now = recorded.options.get(name), keywords.get(name)
-            self.compare("request", name, _plain(before), _plain(now))
-        return _response(self.turn.reply)
+            self._compare("request", name, _plain(before), _plain(now))
+        was_used = self.turn.decision or (reply and reply.finish_reason in _STOPS)
+        if reply is None or reply.message is None or reply.error is not None or not was_used:
+            raise _NoReply
+        names = ("finish_reason", "raw_finish_reason", "usage", "cost", "model", "refusal")
+        return ChatResponse(reply.message, **{name: getattr(reply, name) for name in names})
 
-    def on_event(self, event: LoopEvent) -> None:
-        """Compare a decision with the recorded one."""
-        recorded = self.turn.decision
-        if not isinstance(event, DecisionMade | FeedbackGiven):
-            return
-        if recorded is None:
-            self._differs("decision", "decision", None, event.name)
-            return
-        calls = event.calls if isinstance(event, DecisionMade) else ()
-        reply = event.reply if isinstance(event, DecisionMade) else None
-        feedback = event.feedback if isinstance(event, FeedbackGiven) else None
-        issues = event.issues if isinstance(event, FeedbackGiven) else ()
-        self.compare("decision", "calls", list(recorded.calls), list(calls), issues=issues)
-        self.compare("decision", "reply", recorded.reply, reply, issues=issues)
-        self.compare("decision", "feedback", recorded.feedback, feedback, issues=issues)
+    def stream(self, messages: Messages, **keywords: Any) -> MessageStream:
+        """Never called: a replay does not stream."""
+        raise NotImplementedError
 
-    def compare_result(self, result: ToolResult, message: Message) -> Message:
-        """Compare a result that no tool gave; return the recorded message of a result."""
+    def edit(self, messages: Any, info: Any) -> Any:
+        """The messages that `before_send` returned then."""
+        return self.turn.request.messages if self.turn.request else None
+
+    def approve(self, request: ApprovalRequest) -> Verdict:
+        """Return the recorded verdict about a call."""
+        call = self.calls.get(request.call_id)
+        verdicts = [each for each in (call.approvals if call else ()) if each.about == "call"]
+        if not verdicts:
+            if call and call.result and call.result.is_error and not _is_given(call.result):
+                self.rejected.add(call.id)
+                raise ToolError("rejected", "The approver raised an error.")
+            return Approve()
+        verdict = verdicts[0]
+        made: dict[str, Verdict] = {
+            "always": Always(),
+            "edit": Edit(verdict.arguments or {}),
+            "reject": Reject(verdict.reason),
+            "later": Later(),
+            "pending": Later(),
+        }
+        return made.get(verdict.verdict, Approve())
+
+    @property
+    def reader(self) -> Tool:
+        """The tool `read_variable`, as it was described then."""
+        requests = [turn.request for turn in self.turns if turn.request]
+        tools = [tool for request in requests for tool in request.tools]
+        found = [tool for tool in tools if tool.name == READ_VARIABLE]
+        return _tool(found[0], self) if found else Tool(READ_VARIABLE, "", None, _execute)
+
+    async def preview(self, result: ToolResult, longer_than: int) -> tuple[ToolResult, str | None]:
+        """The result, and the id of the variable that stored it then."""
         call = self.calls.get(result.call_id)
-        if call is None or call.result is None:
-            return message
-        recorded = call.result
-        if not _is_given(recorded) and call.id not in self.rejected:
-            self.compare("result", call.id, recorded.message.to_dict(), message.to_dict())
-        elif recorded.status == "completed" and not recorded.message.text.endswith(result.note):
-            self._differs("result", call.id, recorded.message.text, result.note)
-        return recorded.message
+        return result, call.result.variable if call and call.result else None
+
+    async def expand(self, tool: Tool, arguments: Any) -> str:
+        """The arguments with the values that the references had then."""
+        for call in self.turn.calls:
+            if call.name == tool.name and json_value(call.arguments) == arguments:
+                if call.result is not None and call.result.error_kind == "validation":
+                    self.rejected.add(call.id)
+                    raise ToolError("validation", "A variable is unknown.")
+                used = call.result.arguments if call.result else None
+                return str(used or call.arguments)
+        return json.dumps(arguments)
 
     def checked(self, tool: RunTool, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return arguments, or reject them as the tool's own `parse` did then.
@@ -274,177 +349,136 @@ class _Replay:
                 raise ValueError
         return arguments
 
+    def count_sub_runs(self, call_id: str) -> None:
+        """Count the tokens of the runs that a call made then."""
+        for run in self.run.sub_runs:
+            if run.parent_call == call_id and run.end is not None:
+                usage, cost = run.end.usage, run.end.cost
+                reply = ChatResponse(Message.assistant(""), "stop", usage=usage, cost=cost)
+                self.state.counts.add(reply)
+
+    # ---- comparisons
+
+    def _differs(
+        self, part: str, place: str, recorded: Any, replayed: Any, **signs: Iterable[Any]
+    ) -> None:
+        number = 0 if part == "end" else self.turn.number
+        rules = rules_behind(changed_since(self.run.rules), **signs)
+        sentences = tuple(rule.sentence for rule in rules)
+        self.differences.append(Difference(number, part, place, recorded, replayed, sentences))
+
+    def _compare(
+        self, part: str, place: str, recorded: Any, replayed: Any, **signs: Iterable[Any]
+    ) -> None:
+        """Report two values if they differ; `signs` are keywords of `rules_behind`."""
+        if recorded != replayed:
+            self._differs(part, place, recorded, replayed, **signs)
+
+    def _compare_decision(
+        self,
+        name: str,
+        calls: tuple[ToolCall, ...],
+        reply: str | None,
+        feedback: str | None,
+        issues: tuple[Issue, ...],
+    ) -> None:
+        recorded = self.turn.decision
+        if recorded is None:
+            self._differs("decision", "decision", None, name)
+            return
+        self.calls = {call.id: then for call, then in zip(calls, self.turn.calls, strict=False)}
+        if len(calls) == len(recorded.calls):  # ids depend on calls that are not in the file
+            pairs = zip(calls, recorded.calls, strict=True)
+            calls = tuple([replace(call, id=then.id) for call, then in pairs])
+        self._compare("decision", "calls", list(recorded.calls), list(calls), issues=issues)
+        self._compare("decision", "reply", recorded.reply, reply, issues=issues)
+        self._compare("decision", "feedback", recorded.feedback, feedback, issues=issues)
+
+    def _compare_result(self, result: ToolResult, message: Message) -> None:
+        """Compare a result that no tool gave, or the note of one that a tool gave."""
+        call = self.calls.get(result.call_id)
+        if call is None or call.result is None:
+            return
+        recorded, message = call.result, replace(message, tool_call_id=call.id)
+        if not _is_given(recorded) and call.id not in self.rejected:
+            self._compare("result", call.id, recorded.message.to_dict(), message.to_dict())
+        elif recorded.status == "completed" and not recorded.message.text.endswith(result.note):
+            self._differs("result", call.id, recorded.message.text, result.note)
+
     def _compare_end(self, ending: Ending | None) -> None:
         end = self.run.end
         if end is None or end.status in _FROM_OUTSIDE or not self.turns:
             return
         if ending is None and self.run.entry == "runner":
             return  # the program stopped the iteration
-        if self.run.options.get("limits", {}).get("seconds") and end.status == "limit":
-            return
-        if ending is None and end.status == "limit":  # with the tokens of summaries
-            self.state.usage, self.state.cost = end.usage, end.cost
-            ending = stopped("limit", self.state) if self.state.limit_reached else None
-        self.compare("end", "status", end.status, ending.status if ending else "no ending")
-        self.compare("end", "reply", end.reply, ending.reply if ending else None)
-
-    # ---- what the program decided
-
-    def approve(self, request: ApprovalRequest) -> Verdict:
-        """Return the recorded verdict about a call or its result."""
-        about = "call" if request.result is None else "result"
-        call = self.calls.get(request.call_id)
-        verdicts = [each for each in (call.approvals if call else ()) if each.about == about]
-        if not verdicts:
-            if call and call.result and call.result.is_error and not _is_given(call.result):
-                self.rejected.add(call.id)
-                raise ToolError("rejected", "The approver raised an error.")
-            return Approve()
-        verdict = verdicts[0]
-        made: dict[str, Verdict] = {
-            "always": Always(),
-            "edit": Edit(verdict.arguments or {}),
-            "reject": Reject(verdict.reason),
-            "later": Later(),
-            "pending": Later(),
-            "redact": Redact("", verdict.reason),
-        }
-        return made.get(verdict.verdict, Approve())
+        if end.status == "limit" and (
+            self.run.parent_run or self.run.options.get("limits", {}).get("seconds")
+        ):
+            return  # a limit of the outer run, or the clock
+        if ending is None and end.status == "limit":
+            self.state.counts.usage, self.state.counts.cost = end.usage, end.cost
+            limit = self.state.counts.limit_reached()
+            ending = stopped("limit", self.state) if limit else None
+        self._compare("end", "status", end.status, ending.status if ending else "no ending")
+        self._compare("end", "reply", end.reply, ending.reply if ending else None)
 
 
-@dataclass
-class _ReplayState(RunState):
-    """The state of a run whose tools, results and selected messages are recorded."""
+class _RecordedWindow:
+    """A window that selects what was selected then."""
 
-    source: Any = None
-
-    @classmethod
-    def of(cls, source: _Replay) -> "_ReplayState":
-        options = _options(source)
-        first = source.turns[0].request if source.turns else None
-        stored = first.stored if first else ()
-        transcript = _ReplayTranscript(stored, source)
-        state = cls(ToolLoopDeps(source.chat), transcript, options, source=source)
-        state.can_suspend = source.run.entry != "chain"
-        return state
-
-    def tools(self) -> ToolRegistry:
-        """The tools of the recorded turn; each one returns what it returned then."""
-        request = self.source.turn.request
-        tools = request.tools if request else ()
-        return ToolRegistry(*(_tool(tool, self.source) for tool in tools))
-
-    def find_references(self, messages: Iterable[Message]) -> bool:
-        """The recorded tools contain `read_variable` already."""
-        return False
-
-    async def result_message(self, result: ToolResult) -> tuple[Message, str | None]:
-        """The recorded message of a result."""
-        message, variable = await super().result_message(result)
-        return self.source.compare_result(result, message), variable
-
-    @property
-    def cache_key(self) -> str | None:
-        """The cache key of the recorded request: the session had another id."""
-        recorded: RunRequest = self.source.turn.request
-        return recorded.options.get("cache_key")
-
-    def server_supports_schema(self, parts: RequestParts) -> bool:
-        """Whether the server of the run supported structured output: a request has a schema."""
-        requests = [turn.request for turn in self.source.turns if turn.request]
-        return any("response_schema" in each.options for each in requests)
-
-    async def _expand(self, tool: Tool, arguments: Any) -> str:
-        """The arguments with the values that the references had then."""
-        for call in self.source.turn.calls:
-            if call.name == tool.name and json_value(call.arguments) == arguments:
-                if call.result is not None and call.result.error_kind == "validation":
-                    self.source.rejected.add(call.id)
-                    raise ToolError("validation", "A variable is unknown.")
-                used = call.result.arguments if call.result else None
-                return str(used or call.arguments)
-        return json.dumps(arguments)
-
-
-class _ReplayTranscript(Transcript):
-    """A conversation whose selection for each request is recorded."""
-
-    def __init__(self, messages: Iterable[Message], source: _Replay) -> None:
-        super().__init__(MemoryStore({"replay": map(MessageRecord, messages)}), "replay")
+    def __init__(self, source: _Replay) -> None:
         self._source = source
+        self._counter = ApproximateCounter()
 
-    async def for_request(self, **_: Any) -> list[Message]:
-        """Return the messages that the window selected then."""
-        request = self._source.turn.request
-        await self._reader.read_new()
-        return list(request.stored) if request else []
-
-    async def unused_call_ids(self, ids: Iterable[str]) -> list[str]:
-        """The ids that the calls of the recorded turn have; older calls may not be in the file."""
-        wanted, recorded = [*ids], self._source.turn.calls
-        is_same = len(recorded) == len(wanted)
-        return [call.id for call in recorded] if is_same else await super().unused_call_ids(wanted)
+    def select(
+        self, system: Sequence[Counted], rest: Sequence[Counted], budget: TokenBudget
+    ) -> list[Counted]:
+        """Return the messages of the recorded request."""
+        recorded = self._source.turn.request
+        messages = recorded.stored if recorded else ()
+        return [Counted(message, self._counter) for message in messages]
 
 
 # ---- values
 
 
-def recorded_options(run: Run) -> ToolLoopOptions:
+def recorded_options(run: Run, dialect: Dialect | None = None) -> ToolLoopOptions:
     """The options of a recorded run, without its functions and its time limit.
 
     Raises:
-        CannotReplay: The run used a dialect of its own.
+        CannotReplay: The run used a dialect of the program, and none was given.
     """
     values = {name: run.options[name] for name in _PLAIN if name in run.options}
     limits = {**run.options.get("limits", {}), "seconds": None}
     return ToolLoopOptions(
         **values,
         max_tool_rounds=run.options.get("max_tool_rounds"),
-        dialect=_dialect(run.dialect),
+        dialect=dialect or _dialect(run.dialect),
         output_type=run.options.get("output_type"),
         limits=RunLimits(**limits) if any(limits.values()) else None,
         variables_over=run.options.get("variables_over"),
     )
 
 
-def _options(source: _Replay) -> ToolLoopOptions:
-    options, run = recorded_options(source.run), source.run
-    return replace(
-        options,
-        approve=source.approve if "approve" in run.options else None,
-        approve_all=True,  # calls without a recorded verdict are approved
-        before_send=_sent_messages(source) if "before_send" in run.options else None,
-        on_event=source.on_event,
-    )
-
-
-def _sent_messages(source: _Replay) -> Any:
-    """A `before_send` that returns the messages that were sent then."""
-
-    def before_send(messages: Any, info: Any) -> Any:
-        request = source.turn.request
-        return request.messages if request else None
-
-    return before_send
-
-
 def _dialect(recorded: Mapping[str, Any]) -> Dialect:
-    match recorded.get("name"):
-        case "PromptDialect":
-            return PromptDialect(
-                **{name: recorded[name] for name in DIALECT_SETTINGS if name in recorded}
-            )
-        case "NativeDialect":
-            return NativeDialect()
+    name, settings = recorded["name"], {**recorded}
+    del settings["name"]
+    if (found := dialect_of(name, settings)) is not None:
+        return found
     raise CannotReplay(
-        f"The run used the dialect {recorded.get('name')!r}. Only PromptDialect and "
-        "NativeDialect can be replayed."
+        f"The run used the dialect {name!r} of its program. Pass it: replay(run, {name}())."
     )
+
+
+def _execute(arguments: dict[str, Any]) -> str:
+    return ""  # the next request contains the recorded result
 
 
 def _tool(tool: RunTool, source: _Replay) -> Tool:
-    def execute(arguments: dict[str, Any]) -> str:
-        return ""  # `result_message` returns the recorded one
+    def execute(arguments: dict[str, Any], context: ToolContext) -> str:
+        if (call := source.calls.get(context.call_id)) is not None:
+            source.count_sub_runs(call.id)
+        return ""  # the next request contains the recorded result
 
     def waits(arguments: dict[str, Any]) -> bool:
         return any(_waited(call) for call in source.turn.calls if call.name == tool.name)
@@ -475,19 +509,20 @@ _GIVEN = {"interrupted", "unknown_effect", "result_rejected"}
 
 
 def _invalid_turn(decision: RunDecision) -> Turn:
-    """The first reply of a chain, if it was invalid."""
+    """The first reply of a chain, which was invalid and has been answered."""
     message = Message.assistant(decision.text)
     is_empty = decision.feedback == EMPTY
     found = FinalReply(message) if is_empty else InvalidReply(message, decision.feedback or "")
-    return Turn(ToolRegistry(), interpretation=found)
+    response = ChatResponse(message, "stop")
+    return Turn(ToolRegistry(), response=response, interpretation=found, was_read=True, acted=True)
 
 
-def _response(reply: RunReply | None) -> ChatResponse:
-    if reply is None or reply.message is None or reply.error is not None:
-        raise _NoReply
-    names = ("finish_reason", "raw_finish_reason", "usage", "cost", "model", "refusal")
-    values = {name: getattr(reply, name) for name in names}
-    return ChatResponse(reply.message, **values)
+def _without(total: Usage, used: Usage) -> Usage:
+    """The tokens of a total besides the used ones."""
+    return Usage(
+        (total.input_tokens or 0) - (used.input_tokens or 0),
+        (total.output_tokens or 0) - (used.output_tokens or 0),
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -1,11 +1,11 @@
 """`RunFile`: a file to which runs are appended, as JSON lines.
 
     RunFile("run.jsonl")   passed as `trace=` to `run_tool_loop`, `ask`, `run_events`, a runner or a
-                           chain
+                           chain; it is a listener of their events
 
 Each line is one JSON object and is written at once, so a killed program leaves a readable file. The
 schema of a line is `run.schema.json`. A failed write, such as on a full disk, ends the tracing with
-a warning, and not the run. This module does not know what a line contains; `recorder` writes the
+a warning, and not the run. This module does not know what a line contains; `writer` writes the
 lines.
 """
 
@@ -16,10 +16,10 @@ from collections.abc import Iterable
 from io import FileIO
 from pathlib import Path
 
-from stage3_tools.run.state import RunState
+from stage3_tools.events import LoopEnded, LoopEvent, RunStarted
 from stage3_tools.trace.opening import open_run_file
-from stage3_tools.trace.recorder import RunRecorder
 from stage3_tools.trace.values import RunParent
+from stage3_tools.trace.writer import RunWriter
 
 _SHORTEST = 4
 
@@ -45,6 +45,8 @@ class RunFile:
         TypeError: The path is not a path, or a text to hide is not a text.
     """
 
+    ignores = frozenset({"reply_text"})
+
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -59,19 +61,25 @@ class RunFile:
         self._parent = parent
         self._hidden = _hidden_texts(hide)
         self._hashes: set[str] = set()
+        self._writers: dict[str, RunWriter] = {}  # of the runs that have not ended, by id
         self._file: FileIO | None = None
 
-    def start(self, run: RunState) -> RunRecorder:
-        """Follow a run; called by the run itself.
+    def __call__(self, event: LoopEvent) -> None:
+        """Write an event; a run passes all of its events.
 
         Raises:
-            RunFileError: The file exists and is not a run file. It was not changed.
-            OSError: The file cannot be opened.
+            RunFileError: The first event: the file exists and is not a run file. It was not
+                changed.
+            OSError: The first event: the file cannot be opened.
         """
-        self.open()
-        recorder = RunRecorder(run, self._write, self._hashes, self._hidden, self._parent)
-        run.deps, run.options = recorder.wrap_deps(run.deps), recorder.wrap_options(run.options)
-        return recorder
+        if isinstance(event, RunStarted):
+            self.open()
+            writer = RunWriter(self._write, self._hashes, self._hidden, self._parent)
+            self._writers[event.run_id] = writer
+        if event.run_id in self._writers:
+            self._writers[event.run_id](event)
+        if isinstance(event, LoopEnded) and event.result is not None:
+            del self._writers[event.run_id]
 
     def _write(self, line: bytes) -> None:
         """Append a line. After a failure, nothing more is written."""

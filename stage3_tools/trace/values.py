@@ -11,6 +11,9 @@ from typing import Any, Literal
 from stage0_gateway import Message, ToolCall, ToolSpec, Usage
 from stage2_output import Issue, Repair
 
+FORMAT_VERSION = 1
+"""The version of the format that this package writes and reads."""
+
 REPLY_FIELDS = (
     "finish_reason",
     "raw_finish_reason",
@@ -94,16 +97,26 @@ class DroppedMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class RunSummary:
-    """The usage of a model that summarized old messages before a request.
+class RunCompaction:
+    """A model was asked to summarize old messages before a request.
 
     Attributes:
-        usage: The token counts.
+        at: When it had replied.
+        usage: The token counts of its replies.
         cost: US dollars.
+        before: The messages that the summary replaces.
+        after: The message with the summary; None if none was added.
+        reason: The outcome, as a sentence.
+        error: The exception of the model, if it failed.
     """
 
-    usage: Usage | None = None
+    at: float
+    usage: Usage
     cost: float | None = None
+    before: tuple[Message, ...] = field(default=(), repr=False)
+    after: Message | None = field(default=None, repr=False)
+    reason: str = ""
+    error: RunError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +136,6 @@ class RunRequest:
         stored: The messages of the conversation from which the request was rendered.
         dropped: The messages that the window or a summary leaves out for the first time. The first
             request of a run lists the newest ones only.
-        summaries: The replies of a model that summarized old messages for this request.
     """
 
     at: float
@@ -136,7 +148,6 @@ class RunRequest:
     dialect: Mapping[str, Any] = field(default_factory=dict)
     stored: tuple[Message, ...] = field(default=(), repr=False)
     dropped: tuple[DroppedMessage, ...] = ()
-    summaries: tuple[RunSummary, ...] = ()
 
     @property
     def keywords(self) -> dict[str, Any]:
@@ -165,6 +176,7 @@ class RunReply:
         block_reason: The reason if a filter blocked the reply.
         attempts: The gateway's attempts, if there were several: retries and other models.
         error: The error, or None.
+        sent: Whether the request was sent; it is not if the run was stopped right before.
     """
 
     at: float
@@ -180,6 +192,7 @@ class RunReply:
     block_reason: str | None = None
     attempts: tuple[Mapping[str, Any], ...] = ()
     error: RunError | None = None
+    sent: bool = True
 
     @property
     def text(self) -> str:
@@ -357,6 +370,7 @@ class RunTurn:
         reply: The reply.
         decision: The interpretation; None if the provider ended the reply, or if there is none.
         calls: The calls, in call order.
+        compactions: The compactions before the request.
     """
 
     number: int
@@ -364,6 +378,7 @@ class RunTurn:
     reply: RunReply | None = None
     decision: RunDecision | None = None
     calls: tuple[RunCall, ...] = ()
+    compactions: tuple[RunCompaction, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,6 +424,9 @@ class Run:
         options: The options with a plain value, and the names of functions.
         packages: The versions of Python and of this package.
         parent: The run from which this one was forked, or None.
+        parent_run: The id of the run whose tool made this run, or None.
+        parent_call: The id of the call of that tool, or None.
+        sub_runs: The runs of the file that tools of this run made.
         turns: The turns.
         end: The ending; None if the run was killed or still works.
     """
@@ -424,6 +442,9 @@ class Run:
     packages: Mapping[str, str]
     rules: int = 1
     parent: RunParent | None = None
+    parent_run: str | None = None
+    parent_call: str | None = None
+    sub_runs: "tuple[Run, ...]" = field(default=(), repr=False)
     turns: tuple[RunTurn, ...] = field(default=(), repr=False)
     end: RunEnd | None = None
 

@@ -7,7 +7,7 @@
 
 References are expanded only in arguments of calls. In values, and in texts of users and tools, they
 remain text. Variables are records of the session's journal, so they outlive the process. This
-module does not know the loop; `run/state.py` uses it.
+module does not know the loop; `run/variables.py` uses it.
 """
 
 import json
@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
-from typing import Any
+from typing import Any, Protocol
 
 from stage0_gateway import JsonPart, Message, TextPart
 from stage1_context import MemoryStore, StoreFailed, Transcript, VariableNotFound, VariableStore
@@ -34,8 +34,22 @@ PREVIEW = 200
 """Number of characters of a long result that the model sees."""
 
 
+class Values(Protocol):
+    """Where a run stores long results, and finds the values of references."""
+
+    @property
+    def reader(self) -> Tool:
+        """The tool `read_variable`."""
+
+    async def preview(self, result: ToolResult, longer_than: int) -> tuple[ToolResult, str | None]:
+        """Store a long result; return its preview, and the id of its variable."""
+
+    async def expand(self, tool: Tool, arguments: Any) -> str:
+        """Replace the references in parsed arguments by values; return the JSON text."""
+
+
 class LongValues:
-    """The long results of one session.
+    """The long results of one session; implements `Values`.
 
     Args:
         variables: The store of the variables.

@@ -24,7 +24,8 @@ from stage3_tools.trace.values import (
     RunTurn,
 )
 
-_RESULT = "[Tool result for "
+_PARTS = {"system": "system", "tool": "results"}
+"""The part of a request to which the messages of a role belong; others are the history."""
 
 
 def page_data(runs: Sequence[Run], file: str, problems: Sequence[str] = ()) -> dict[str, Any]:
@@ -147,8 +148,9 @@ class _View:
         for tool in request.tools:
             text = f"{tool.name} {tool.description} {plain_data(dict(tool.parameters))}"
             parts["tools"] += self._count(text)
-        for hash, message in zip(request.hashes, request.messages, strict=True):
-            parts[_part_of(message)] += self._count(_text(message), hash)
+        pairs = zip(request.hashes, request.messages, strict=True)
+        for (hash, message), role in zip(pairs, _stored_roles(request), strict=True):
+            parts[_PARTS.get(role, "history")] += self._count(_text(message), hash)
         if "tools" not in request.options:  # they are described in the system prompt
             parts["system"] = max(0, parts["system"] - parts["tools"])
         if reply is not None and reply.message is not None:
@@ -199,12 +201,14 @@ def _last_time(run: Run) -> float:
     return max(times)
 
 
-def _part_of(message: Message) -> str:
-    if message.role == "system":
-        return "system"
-    if message.role == "tool" or message.text.startswith(_RESULT):
-        return "results"
-    return "history"
+def _stored_roles(request: RunRequest) -> list[str]:
+    """The roles of the messages as they are stored; a dialect may have rendered results as text."""
+    stored = [message.role for message in request.stored if message.role != "system"]
+    roles = [message.role for message in request.messages]
+    if len(stored) != len(roles) - roles.count("system"):  # `before_send` has changed the number
+        return list(roles)
+    others = iter(stored)
+    return [role if role == "system" else next(others) for role in roles]
 
 
 def _text(message: Message) -> str:

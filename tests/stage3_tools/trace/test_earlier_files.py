@@ -26,4 +26,4 @@ def test_the_files_contain_runs_of_every_entry_and_status():
         *("completed", "error", "aborted", "cancelled", "limit", "max_rounds", "parse_failed"),
         *("awaiting_approval", "unfinished"),
     }
-    assert any(turn.request.summaries for run in runs for turn in run.turns if turn.request)
+    assert any(turn.compactions for run in runs for turn in run.turns)

@@ -1,0 +1,189 @@
+"""`EventEmitter`: pass the events of one run to its listeners.
+
+    emit         waits for async listeners, and raises what a listener raised
+    emit_safely  where nothing may fail: the next `emit` raises it
+    emit_soon    where nothing can be awaited, such as inside of a tool's progress report
+
+Listeners are called in the order given, one after another. One that raises receives nothing more;
+the others receive the event all the same. A run that was cancelled awaits no listener: an async one
+then runs in a task of its own, and does not overtake an earlier one. Used by `RunState`.
+"""
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from stage3_tools.context import ParentRun
+from stage3_tools.events import LoopEvent, RunStarted
+from stage3_tools.options import Listener
+
+
+async def call_back(callback: Callable[..., object] | None, *arguments: Any) -> None:
+    """Call a function of the program, if there is one, and await what it returns."""
+    if callback is not None:
+        returned = callback(*arguments)
+        if inspect.isawaitable(returned):
+            await returned
+
+
+@dataclass(eq=False)
+class EventEmitter:
+    """Passes the events of one run to its listeners.
+
+    Attributes:
+        parent: The outer run, if this run belongs to a tool of it. Its listeners come last.
+        is_stopped: Whether the run was aborted, or took too long. Then it was not cancelled.
+        run_id: The id of the run.
+        turn: The number of the turn.
+        is_over: Whether `loop_end` is emitted. An abandoned tool may still run.
+        listeners: The listeners that have not raised.
+    """
+
+    parent: ParentRun | None
+    is_stopped: Callable[[], bool]
+    run_id: str = field(default_factory=lambda: uuid4().hex[:8])
+    turn: int = 0
+    is_over: bool = False
+    listeners: list[Listener] = field(default_factory=list)
+    _failed: list[Listener] = field(default_factory=list)
+    _error: Exception | None = None  # of a listener; the next `emit` raises it
+    _started: float = 0.0
+    _loop: asyncio.AbstractEventLoop | None = None
+    _unfinished: asyncio.Task[None] | None = None  # the newest one that was not awaited
+
+    def use(self, listeners: Iterable[Listener]) -> None:
+        """Use these listeners from now on, without those that have raised."""
+        outer = [] if self.parent is None else [self.parent.listener]
+        self.listeners = [each for each in (*listeners, *outer) if each not in self._failed]
+
+    def has_use_for(self, kind: type[LoopEvent]) -> bool:
+        """Whether a listener uses events of a class: one may name others in its `ignores`."""
+        return any(kind.name not in getattr(listener, "ignores", ()) for listener in self.listeners)
+
+    def reopen(self, listeners: Iterable[Listener]) -> None:
+        """Continue a run that has ended with an exception."""
+        self.is_over, self._error = False, None
+        self._failed.clear()
+        self.use(listeners)
+
+    # ---- events of this run
+
+    async def emit(self, kind: type[LoopEvent], **fields: Any) -> None:
+        """Pass an event, a class with its own fields, to all listeners.
+
+        Raises:
+            Exception: A listener raised now, or earlier where nothing may fail.
+        """
+        if self.listeners:
+            await self._deliver(self._event(kind, fields))
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    async def emit_safely(self, kind: type[LoopEvent], **fields: Any) -> None:
+        """Pass an event to all listeners; the next `emit` raises what one of them raised."""
+        if self.listeners:
+            await self._deliver(self._event(kind, fields))
+
+    def emit_soon(self, kind: type[LoopEvent], **fields: Any) -> None:
+        """Pass an event to all listeners without waiting for async ones."""
+        if self.listeners and not self.is_over:
+            self._deliver_soon(self._event(kind, fields))
+
+    def _event(self, kind: type[LoopEvent], fields: dict[str, Any]) -> LoopEvent:
+        parent, now = self.parent, time.perf_counter()
+        if kind is RunStarted:
+            self._started, self._loop = now, asyncio.get_running_loop()
+        if parent is not None:
+            fields |= {"parent_run_id": parent.run_id, "parent_call_id": parent.call_id}
+        return kind(turn=self.turn, run_id=self.run_id, at=now - self._started, **fields)
+
+    # ---- events of runs inside of tools
+
+    def forward(self, event: LoopEvent) -> Awaitable[None] | None:
+        """Pass on an event of a run inside of a tool, which may use another event loop.
+
+        An exception of a listener ends both runs.
+        """
+        if self.is_over or not self.listeners or self._loop is None:
+            return None
+        if self._loop is asyncio.get_running_loop():
+            if self._waits():
+                return self._forward(event)
+            self._deliver_soon(event)
+            return None
+        with suppress(RuntimeError):  # the event loop is closed
+            there = asyncio.run_coroutine_threadsafe(self._forward(event), self._loop)
+            return asyncio.wrap_future(there)
+        return None
+
+    async def _forward(self, event: LoopEvent) -> None:
+        await self._deliver(event)
+        if self._error is not None:
+            raise self._error
+
+    # ---- calling listeners
+
+    async def _deliver(self, event: LoopEvent) -> None:
+        """Call all listeners; wait for the async ones unless the run was cancelled."""
+        interruption: BaseException | None = None
+        waits = self._waits()
+        try:
+            if waits and self._unfinished is not None:
+                unfinished, self._unfinished = self._unfinished, None
+                await unfinished
+        except BaseException as error:
+            interruption = error
+        for listener in tuple(self.listeners):
+            try:
+                returned = listener(event)
+                if not inspect.isawaitable(returned):
+                    continue
+                if waits and interruption is None:
+                    await returned
+                else:
+                    self._finish_later(listener, returned)
+            except Exception as error:
+                self._fail(listener, error)
+            except BaseException as error:  # a cancellation: the other listeners are called
+                interruption = error
+        if interruption is not None:
+            raise interruption
+
+    def _deliver_soon(self, event: LoopEvent) -> None:
+        for listener in tuple(self.listeners):
+            try:
+                returned = listener(event)
+            except Exception as error:
+                self._fail(listener, error)
+            else:
+                if inspect.isawaitable(returned):
+                    self._finish_later(listener, returned)
+
+    def _waits(self) -> bool:
+        task = asyncio.current_task()
+        return task is None or not task.cancelling() or self.is_stopped()
+
+    def _finish_later(self, listener: Listener, returned: Awaitable[Any]) -> None:
+        """Await an async listener in a task of its own, behind the ones before it."""
+        before = self._unfinished
+
+        async def finish() -> None:
+            if before is not None:
+                await asyncio.wait({before})
+            try:
+                await returned
+            except Exception as error:
+                self._fail(listener, error)
+
+        self._unfinished = asyncio.create_task(finish())
+
+    def _fail(self, listener: Listener, error: Exception) -> None:
+        self._failed.append(listener)
+        self.listeners = [each for each in self.listeners if each not in self._failed]
+        self._error = self._error or error
