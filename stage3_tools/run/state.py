@@ -111,7 +111,7 @@ class RunState:
         max_requests: The maximum number of requests. The calls of the last reply are not run,
             because their results could not be sent.
         values: Where long results are stored; None is the journal of the conversation.
-        listeners: Listeners of the entry, which are called before `on_event`.
+        listeners: The trace and the listeners of the entry, which are called before `on_event`.
         records: All calls with their results.
         sent_at: The number of records in the journal when the last request was made. A reply or
             call that another run has added since is a conflict. None before the first request.
@@ -157,6 +157,8 @@ class RunState:
         self.events = EventEmitter(parent, self.counts.is_stopped)
         self.variables = RunVariables(self.transcript, values)
         self.tool_choice = self.options.tool_choice
+        if self.options.trace is not None:  # it stays when a runner changes its options
+            self.listeners = (self.options.trace, *self.listeners)
         self._use(self.options)
         if self.typed is not None and self.deps.gateway is None:
             warn_of_unknown_model()
@@ -183,8 +185,7 @@ class RunState:
 
     def _all_listeners(self) -> tuple[Listener, ...]:
         """The listeners in the order in which they are called."""
-        trace, on_event = self.options.trace, cast("Sequence[Listener]", self.options.on_event)
-        return (*(() if trace is None else (trace,)), *self.listeners, *on_event)
+        return (*self.listeners, *cast("Sequence[Listener]", self.options.on_event))
 
     def tools(self) -> ToolRegistry:
         """The tools of the next turn."""

@@ -28,6 +28,7 @@ class RunnerParams(ToolLoopOptions):
         messages: The conversation, as `Message`s or mappings; a text is one user message. With a
             session, these messages are added to it.
         session_id: A session of the engine; None keeps the conversation in memory.
+        trace: As in `ToolLoopOptions`; that of the first parameters follows the whole run.
         max_tool_rounds: As in `ToolLoopOptions`, but None by default: no limit.
         tools: Other tools than those of the `ToolLoopDeps`: a registry, or a list of tools and
             functions, which becomes a registry. None uses those of the `ToolLoopDeps`.

@@ -8,7 +8,7 @@ import pytest
 
 from stage0_gateway import ToolCall
 from stage3_tools import ApprovalRequest, Approve, ToolCalled
-from stage3_tools.cli.live import LiveOutput, approver, reply_in
+from stage3_tools.cli.live import LiveOutput, approver
 from stage3_tools.cli.terminal import Terminal
 from tests.tables import for_each
 
@@ -43,20 +43,6 @@ def test_a_link_of_a_model_shows_its_target(monkeypatch, capsys):
     assert "https://evil.example" in shown
 
 
-@for_each(
-    "text, reply",
-    [
-        ('{"tool": null, "reply": "It is su', "It is su"),
-        ('{"tool": null, "reply": "a \\"b', 'a "b'),
-        ('{"tool": "get_weather", "arguments": {"reply": "x"', ""),
-        ('{"tool": "get', ""),
-        ("", ""),
-    ],
-)
-def test_the_reply_is_read_from_incomplete_json(text, reply):
-    assert reply_in(text) == reply
-
-
 @pytest.mark.parametrize(
     ("text", "arguments", "repeats"),
     [
@@ -71,7 +57,7 @@ def test_the_approver_shows_a_call_unless_the_last_line_shows_all_of_it(
     monkeypatch, capsys, text, arguments, repeats
 ):
     monkeypatch.setattr(builtins, "input", lambda prompt="": "y")
-    live = LiveOutput(Terminal(), is_native=True)
+    live = LiveOutput(Terminal())
     approve = approver(Terminal(), live)
     call = ToolCall("c", "cut", text)
     request = ApprovalRequest("c", "cut", arguments, "write", True)

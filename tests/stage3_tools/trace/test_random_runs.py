@@ -81,7 +81,9 @@ def test_the_requests_of_random_runs_are_rebuilt_and_their_replay_is_identical(
         assert schema_problems(path) == [], seed
         runs = read_runs(path)
         turns = [turn for run in runs for turn in run.turns]
-        rebuilt = [turn.request for turn in turns if turn.request]
+        rebuilt = [
+            turn.request for turn in turns if turn.request and (not turn.reply or turn.reply.sent)
+        ]
         read = [canonical(request.messages, request.keywords) for request in rebuilt]
         assert Counter(read) == Counter(sent), seed
         for turn in turns:
@@ -90,4 +92,4 @@ def test_the_requests_of_random_runs_are_rebuilt_and_their_replay_is_identical(
         assert all(run.end is not None for run in runs if entry_point != "runner"), seed
         assert [text for run in runs for text in map(str, asyncio.run(replay(run)))] == [], seed
         requests, calls = requests + len(read), calls + sum(len(turn.calls) for turn in turns)
-    assert min(requests, calls) > count
+    assert min(requests, calls) >= count

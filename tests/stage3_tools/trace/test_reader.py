@@ -79,7 +79,7 @@ def test_a_missing_file_is_an_error_of_the_system(tmp_path):
         (b'"options":{"max', b'"options":{"mix', b"run"),
         (b'"finish_reason":"stop"', b'"finish_reason":"length"', b"reply"),
         (b'"status":"completed","mes', b'"status":"error","mes', b"result"),
-        (b'"status":"completed","re', b'"status":"aborted","re', b"end"),
+        (b'"status":"completed","to', b'"status":"aborted","to', b"end"),
     ],
 )
 async def test_a_changed_line_is_found(written, tmp_path, old, new, kind):

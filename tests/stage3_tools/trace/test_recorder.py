@@ -668,7 +668,8 @@ async def test_a_failed_chain_ends_with_the_error(run_file):
     options = ToolChainOptions(chat, trace=run_file)
     await execute_tool_chain(ToolRegistry(Recorder().tool), calls("f"), options)
     run = read_run(run_file.path)
-    assert (run.status, run.end.error.status, run.end.reason) == ("error", 503, "down")
+    error = run.end.error
+    assert (run.status, error.status, error.message) == ("error", 503, "down")
 
 
 @pytest.mark.parametrize("dialect", [NativeDialect(), PromptDialect()])

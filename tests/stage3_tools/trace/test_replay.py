@@ -192,7 +192,8 @@ async def test_a_refusal_and_a_pause_are_identical(run_file, new_conversation):
 
 async def test_a_run_whose_server_received_no_schema_is_identical(run_file, new_conversation):
     conversation = new_conversation(chat=chat_of(ChatResponse(Message.assistant('{"n": 1}'))))
-    await conversation.ask(trace=run_file, output_type=NUMBER, dialect=NativeDialect())
+    with pytest.warns(UserWarning, match="The model of this run is unknown"):
+        await conversation.ask(trace=run_file, output_type=NUMBER, dialect=NativeDialect())
     run = read_run(run_file.path)
     assert (run.end.reply, run.turns[0].request.options) == ('{"n": 1}', {})
     assert await texts(run) == []
