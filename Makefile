@@ -19,7 +19,7 @@ help: ## print this list
 demo: $(VENV)/.demo ## answer a question through all four stages, without a key and a network; write run.html
 	@rm -f run.jsonl
 	@$(BIN)/python examples/basic_usage.py --model offline:teacher --trace run.jsonl
-	@$(BIN)/python -m stage3_tools inspect run.jsonl --output '$(CURDIR)/run.html'
+	@$(BIN)/python -m llm_stages inspect run.jsonl --output '$(CURDIR)/run.html'
 
 test: $(VENV)/.test ## run the tests, without a key and a network: about a minute
 	@$(BIN)/python -m pytest -q -n auto

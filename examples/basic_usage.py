@@ -31,6 +31,7 @@ from zlib import crc32
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # import the packages of this checkout
 
+from llm_stages import RunFile
 from stage0_gateway import (
     Gateway,
     GatewayError,
@@ -44,7 +45,6 @@ from stage3_tools import (
     DecisionMade,
     FeedbackGiven,
     LoopEvent,
-    RunFile,
     ToolAnswered,
     ToolLoopDeps,
     ToolRegistry,

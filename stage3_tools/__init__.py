@@ -8,17 +8,16 @@ This stage does not know HTTP.
 Reading order:
     errors    `ToolError` for the model, `RegistrationError` for the developer
     result    the result of a call: output for the model, details for people
-    events    one value for each step of a run
-    context   data about the current call for a tool's function
     abort     stop a run from any thread
+    context   data about the current call for a tool's function
     tool      `Tool` and `@tool`: name, description, schema, function
     registry  `ToolRegistry`: the tools that a model may call, by name
     decision  the JSON text with which a model calls a tool or replies
+    events    one value for each step of a run
     options   the dependencies and the options of a run
     turn      one turn: request, read, act
     loop      turns until a stop policy ends the run; `run_tool_loop`
     ask       shorter entries to the loop: `ask`, `ask_sync` and `run_events`
-    __main__  `python -m stage3_tools`: the command `llm-stages`
 
 Rooms:
     schema/     a function's description and JSON Schema
@@ -30,14 +29,9 @@ Rooms:
     resume/     calls that an earlier run left without results
     runner/     `ToolRunner`: a run step by step
     chain/      `execute_tool_chain`: a run that starts at an existing reply
-    trace/      `RunFile`: everything about a run in a file; its page, replay and comparison
-    cli/        the command `llm-stages`
 """
 
 # The form `Name as Name` exports a name, also for type checkers.
-from importlib import import_module
-from typing import TYPE_CHECKING
-
 from stage3_tools.abort import Abort as Abort
 from stage3_tools.abort import RunStopped as RunStopped
 from stage3_tools.ask import ask as ask
@@ -50,12 +44,14 @@ from stage3_tools.chain.chain import ToolChainResult as ToolChainResult
 from stage3_tools.chain.chain import execute_tool_chain as execute_tool_chain
 from stage3_tools.chain.formatter import MessageFlowFormatter as MessageFlowFormatter
 from stage3_tools.chain.options import ToolChainOptions as ToolChainOptions
+from stage3_tools.context import ParentRun as ParentRun
 from stage3_tools.context import ToolContext as ToolContext
 from stage3_tools.decision import TOOL_DECISION_SCHEMA as TOOL_DECISION_SCHEMA
 from stage3_tools.decision import DecisionRules as DecisionRules
 from stage3_tools.decision import ToolDecision as ToolDecision
 from stage3_tools.decision import parse_tool_decision as parse_tool_decision
 from stage3_tools.decision import parse_tool_decisions as parse_tool_decisions
+from stage3_tools.dialects.named import dialect_of as dialect_of
 from stage3_tools.dialects.native import NativeDialect as NativeDialect
 from stage3_tools.dialects.prompt import PromptDialect as PromptDialect
 from stage3_tools.dialects.prompt import build_tool_system_prompt as build_tool_system_prompt
@@ -69,12 +65,20 @@ from stage3_tools.dialects.protocol import ToolCalls as ToolCalls
 from stage3_tools.errors import RegistrationError as RegistrationError
 from stage3_tools.errors import Retry as Retry
 from stage3_tools.errors import ToolError as ToolError
+from stage3_tools.errors import exception_text as exception_text
+from stage3_tools.events import ApprovalDecided as ApprovalDecided
 from stage3_tools.events import ApprovalPending as ApprovalPending
+from stage3_tools.events import Compacted as Compacted
 from stage3_tools.events import DecisionMade as DecisionMade
 from stage3_tools.events import FeedbackGiven as FeedbackGiven
 from stage3_tools.events import LoopEnded as LoopEnded
 from stage3_tools.events import LoopEvent as LoopEvent
+from stage3_tools.events import ReplyReceived as ReplyReceived
 from stage3_tools.events import ReplyStreamed as ReplyStreamed
+from stage3_tools.events import ReplyText as ReplyText
+from stage3_tools.events import RequestFailed as RequestFailed
+from stage3_tools.events import RequestSent as RequestSent
+from stage3_tools.events import RunStarted as RunStarted
 from stage3_tools.events import ToolAnswered as ToolAnswered
 from stage3_tools.events import ToolCalled as ToolCalled
 from stage3_tools.events import ToolProgressed as ToolProgressed
@@ -94,11 +98,15 @@ from stage3_tools.execution.cache import ResultCache as ResultCache
 from stage3_tools.execution.settings import ExecutionSettings as ExecutionSettings
 from stage3_tools.execution.several_calls import execute_tool_call as execute_tool_call
 from stage3_tools.execution.several_calls import execute_tool_calls as execute_tool_calls
+from stage3_tools.loop import run_to_end as run_to_end
 from stage3_tools.loop import run_tool_loop as run_tool_loop
+from stage3_tools.loop import run_turns as run_turns
+from stage3_tools.options import Listener as Listener
 from stage3_tools.options import RequestInfo as RequestInfo
 from stage3_tools.options import RunLimits as RunLimits
 from stage3_tools.options import ToolLoopDeps as ToolLoopDeps
 from stage3_tools.options import ToolLoopOptions as ToolLoopOptions
+from stage3_tools.registry import Registrable as Registrable
 from stage3_tools.registry import ToolRegistry as ToolRegistry
 from stage3_tools.result import LoopStats as LoopStats
 from stage3_tools.result import LoopStatus as LoopStatus
@@ -106,100 +114,79 @@ from stage3_tools.result import ToolCallRecord as ToolCallRecord
 from stage3_tools.result import ToolLoopResult as ToolLoopResult
 from stage3_tools.result import ToolOutput as ToolOutput
 from stage3_tools.result import ToolResult as ToolResult
+from stage3_tools.result import plain_data as plain_data
+from stage3_tools.resume.open_calls import last_question as last_question
 from stage3_tools.run.state import RunState as RunState
 from stage3_tools.run.state import Turn as Turn
+from stage3_tools.run.stop_policy import Ending as Ending
+from stage3_tools.run.stop_policy import StopPolicy as StopPolicy
 from stage3_tools.runner.params import RunnerParams as RunnerParams
 from stage3_tools.runner.runner import ToolRunner as ToolRunner
 from stage3_tools.tool import FunctionTool as FunctionTool
 from stage3_tools.tool import Tool as Tool
 from stage3_tools.tool import tool as tool
+from stage3_tools.turn import EMPTY_REPLY_FEEDBACK as EMPTY_REPLY_FEEDBACK
 from stage3_tools.turn import run_turn as run_turn
-
-if TYPE_CHECKING:
-    from stage3_tools.trace.problem import RunFileError as RunFileError
-    from stage3_tools.trace.reader import read_run as read_run
-    from stage3_tools.trace.reader import read_runs as read_runs
-    from stage3_tools.trace.run_file import RunFile as RunFile
-    from stage3_tools.trace.values import Candidate as Candidate
-    from stage3_tools.trace.values import DroppedMessage as DroppedMessage
-    from stage3_tools.trace.values import Run as Run
-    from stage3_tools.trace.values import RunApproval as RunApproval
-    from stage3_tools.trace.values import RunCall as RunCall
-    from stage3_tools.trace.values import RunCompaction as RunCompaction
-    from stage3_tools.trace.values import RunDecision as RunDecision
-    from stage3_tools.trace.values import RunEnd as RunEnd
-    from stage3_tools.trace.values import RunError as RunError
-    from stage3_tools.trace.values import RunParent as RunParent
-    from stage3_tools.trace.values import RunProgress as RunProgress
-    from stage3_tools.trace.values import RunReply as RunReply
-    from stage3_tools.trace.values import RunRequest as RunRequest
-    from stage3_tools.trace.values import RunResult as RunResult
-    from stage3_tools.trace.values import RunRetry as RunRetry
-    from stage3_tools.trace.values import RunTool as RunTool
-    from stage3_tools.trace.values import RunTurn as RunTurn
-    from stage3_tools.trace.values import Unreadable as Unreadable
+from stage3_tools.variables.long_values import READ_VARIABLE as READ_VARIABLE
+from stage3_tools.variables.long_values import Values as Values
+from stage3_tools.variables.long_values import json_value as json_value
 
 __all__ = [
+    "EMPTY_REPLY_FEEDBACK",
     "LAST_REQUEST",
+    "READ_VARIABLE",
     "TOOL_DECISION_SCHEMA",
     "Abort",
     "Always",
+    "ApprovalDecided",
     "ApprovalPending",
     "ApprovalRequest",
     "Approve",
     "Approver",
-    "Candidate",
     "ChainMessages",
     "ChainStats",
     "ChainStatus",
+    "Compacted",
     "DecisionMade",
     "DecisionRules",
     "Dialect",
-    "DroppedMessage",
     "Edit",
+    "Ending",
     "ExecutionSettings",
     "FeedbackGiven",
     "FinalReply",
     "FunctionTool",
     "InvalidReply",
     "Later",
+    "Listener",
     "LoopEnded",
     "LoopEvent",
     "LoopStats",
     "LoopStatus",
     "MessageFlowFormatter",
     "NativeDialect",
+    "ParentRun",
     "PromptDialect",
     "Redact",
+    "Registrable",
     "RegistrationError",
     "Reject",
     "ReplyInterpretation",
+    "ReplyReceived",
     "ReplyStreamed",
+    "ReplyText",
+    "RequestFailed",
     "RequestInfo",
     "RequestParts",
+    "RequestSent",
     "ResultCache",
     "Retry",
-    "Run",
-    "RunApproval",
-    "RunCall",
-    "RunCompaction",
-    "RunDecision",
-    "RunEnd",
-    "RunError",
-    "RunFile",
-    "RunFileError",
     "RunLimits",
-    "RunParent",
-    "RunProgress",
-    "RunReply",
-    "RunRequest",
-    "RunResult",
-    "RunRetry",
+    "RunStarted",
     "RunState",
     "RunStopped",
-    "RunTool",
-    "RunTurn",
     "RunnerParams",
+    "StopPolicy",
     "Tool",
     "ToolAnswered",
     "ToolCallRecord",
@@ -222,29 +209,25 @@ __all__ = [
     "Turn",
     "TurnEnded",
     "TurnStarted",
-    "Unreadable",
+    "Values",
     "Verdict",
     "ask",
     "ask_sync",
     "build_tool_system_prompt",
+    "dialect_of",
+    "exception_text",
     "execute_tool_call",
     "execute_tool_calls",
     "execute_tool_chain",
+    "json_value",
+    "last_question",
     "parse_tool_decision",
     "parse_tool_decisions",
-    "read_run",
-    "read_runs",
+    "plain_data",
     "run_events",
+    "run_to_end",
     "run_tool_loop",
     "run_turn",
+    "run_turns",
     "tool",
 ]
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name):
-        """Import the names of the room `trace/` at their first use: few programs need them."""
-        module = import_module(f"{__name__}.trace.public").MODULES.get(name)
-        if module is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.trace.{module}"), name)

@@ -44,7 +44,7 @@ from stage3_tools.run.typed_reply import server_supports_schema
 
 _SETTINGS = ("temperature", "max_tokens", "stop", "reasoning", "model", "provider_options")
 _FAILED = "Your reply ended with the error {raw}, so nothing in it was used. Answer again."
-EMPTY = "Your reply was empty. Answer the user."
+EMPTY_REPLY_FEEDBACK = "Your reply was empty. Answer the user."
 
 
 async def run_turn(run: RunState, *, last: bool = False) -> Turn:
@@ -300,8 +300,8 @@ async def act(run: RunState, turn: Turn, skip_reason: str = "") -> None:
             await _append_reply(run, turn, message)
             await run.events.emit(DecisionMade, text=text, reply=final.text, repairs=repairs)
         case FinalReply():
-            await _append_reply(run, turn, feedback_message(EMPTY))
-            await run.events.emit(FeedbackGiven, text=text, feedback=EMPTY)
+            await _append_reply(run, turn, feedback_message(EMPTY_REPLY_FEEDBACK))
+            await run.events.emit(FeedbackGiven, text=text, feedback=EMPTY_REPLY_FEEDBACK)
         case InvalidReply(message, feedback, issues):
             reply = [message] if message.text else []  # servers reject empty messages
             await _append_reply(run, turn, *reply, feedback_message(feedback))

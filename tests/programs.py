@@ -4,8 +4,8 @@ One server process imports the packages once. Each program runs in a copy of it:
 arguments, environment, folder, files and exit status, like a program that Python has just started.
 
     done = run_program(["examples/basic_usage.py"])
-    done = run_program(["-m", "stage3_tools", "doctor"], input="…")
-    program = Program(["-m", "stage3_tools", "chat"], stdin=terminal, stdout=terminal, stderr=terminal)
+    done = run_program(["-m", "llm_stages", "doctor"], input="…")
+    program = Program(["-m", "llm_stages", "chat"], stdin=terminal, stdout=terminal, stderr=terminal)
 """
 
 import atexit

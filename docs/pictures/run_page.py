@@ -18,9 +18,10 @@ sys.path.insert(0, str(ROOT))
 
 import httpx
 
+from llm_stages import RunFile
+from llm_stages.runs.page.html import write_page
 from stage0_gateway import ChatResponse, Gateway, Message, Price, PriceTable, ScriptedModel, Usage
-from stage3_tools import PromptDialect, RunFile, ToolLoopDeps, run_tool_loop, tool
-from stage3_tools.trace.page.html import write_page
+from stage3_tools import PromptDialect, ToolLoopDeps, run_tool_loop, tool
 
 QUESTION = "Where is it warmest?"
 TEXTS = [

@@ -13,8 +13,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stage0_gateway import ChatResponse, Message, ToolCall, Usage
-from stage1_context import ContextEngine, MessageHistory
+from stage0_gateway import (
+    ChatResponse,
+    Message,
+    ToolCall,
+    Usage,
+)
+from stage1_context import (
+    ContextEngine,
+    MessageHistory,
+)
 from stage3_tools import (
     LAST_REQUEST,
     Dialect,

@@ -15,7 +15,12 @@ import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stage0_gateway import ImagePart, Message, TextPart, ToolCall
+from stage0_gateway import (
+    ImagePart,
+    Message,
+    TextPart,
+    ToolCall,
+)
 from stage1_context import (
     ApprovalPendingRecord,
     CallFinishedRecord,

@@ -47,7 +47,7 @@ LAYERS = {
     },
     "stage3_tools": {
         "stages": ["stage0_gateway", "stage1_context", "stage2_output"],
-        "values": ["errors", "result", "events", "context", "abort"],
+        "values": ["errors", "result", "abort", "context"],
         "core": [
             "schema/",
             "tool",
@@ -57,22 +57,25 @@ LAYERS = {
             "decision",
             "dialects/",
             "variables/",
+            "events",
             "options",
             "run/",
             "resume/",
         ],
         "orchestrators": ["turn", "loop", "ask"],
-        "entry": ["runner/", "chain/", "trace/", "cli/", "__main__"],
+        "entry": ["runner/", "chain/"],
     },
     "llm_stages": {
         "stages": ["stage0_gateway", "stage1_context", "stage2_output", "stage3_tools"],
         "values": [],
         "core": [],
         "orchestrators": [],
-        "entry": ["testing/"],
+        "entry": ["runs/", "cli/", "testing/", "__main__"],
     },
 }
 """The layers of each package, in import order. A name with a slash is a room."""
+
+STAGES = [package for package in LAYERS if package != "llm_stages"]
 
 FACES = ["llm_stages/testing"]
 """The rooms that programs import by their name: they export names, like a package."""
@@ -195,7 +198,9 @@ def exports(stage: str) -> tuple[list[ast.alias], list[str]]:
         if isinstance(block, ast.If) and getattr(block.test, "id", "") == "TYPE_CHECKING"
         for each in block.body
     ]
-    return [each for node in found if node.module.startswith(stage) for each in node.names], lazy
+    own = [stage] if stage in STAGES else [*LAYERS]  # the face for programs exports all of them
+    exported = [node for node in found if node.module.split(".")[0] in own]
+    return [each for node in exported for each in node.names], lazy
 
 
 @for_each("stage", LAYERS)

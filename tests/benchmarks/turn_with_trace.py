@@ -21,12 +21,12 @@ from loopback import Way, at_most, connections, cpu, ratio, rounds_asked_for, ta
 from side_by_side.job import KEY, QUESTION, SYSTEM
 from side_by_side.server import ANSWER
 
+from llm_stages import RunFile
 from stage0_gateway import Gateway
 from stage1_context import ContextEngine
 from stage3_tools import (
     NativeDialect,
     PromptDialect,
-    RunFile,
     ToolLoopDeps,
     ToolLoopOptions,
     ToolRegistry,

@@ -5,7 +5,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from stage3_tools import ToolLoopOptions
-from tests.stage3_tools.cli.command import llm_stages
+from tests.llm_stages.cli.command import llm_stages
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 

@@ -85,7 +85,7 @@ def run_command(command: str, shown: str, folder: Path) -> str:
     given = "".join(re.findall(r"^> (.*\n?)", shown, re.MULTILINE))
     if call := LLM_STAGES.fullmatch(command):
         done = run_program(
-            ["-m", "stage3_tools", *shlex.split(call["arguments"])],
+            ["-m", "llm_stages", *shlex.split(call["arguments"])],
             environment=environment,
             cwd=folder,
             input=f"{call['input']}\n" if call["input"] else given,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stage3_tools import read_run
+from llm_stages import read_run
 from tests.stage3_tools.clock import without_waiting
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"

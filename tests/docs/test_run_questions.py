@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from examples import basic_usage
-from stage3_tools import read_run
-from tests.stage3_tools.cli.command import llm_stages
+from llm_stages import read_run
+from tests.llm_stages.cli.command import llm_stages
 
 LESSONS = Path(__file__).parents[2] / "docs" / "learn"
 

@@ -13,8 +13,8 @@ import pytest
 
 from stage0_gateway.offline.local_server import make_server
 from stage0_gateway.offline.model import NOTICE
+from tests.llm_stages.cli.command import llm_stages
 from tests.programs import Program, run_program
-from tests.stage3_tools.cli.command import llm_stages
 from tests.tables import for_each
 
 FOLDER = Path(__file__).parent

@@ -10,7 +10,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from stage3_tools import RunFile, RunnerParams, ToolChainOptions, ToolLoopOptions
+from llm_stages import RunFile
+from stage3_tools import RunnerParams, ToolChainOptions, ToolLoopOptions
 
 path, example, *arguments = sys.argv[1:]
 file = RunFile(path)

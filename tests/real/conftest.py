@@ -34,7 +34,7 @@ postgres = locations.postgres  # the fixture that starts the server, or skips
 @pytest.fixture(scope="session")
 def base_url():
     """The URL of the embedded model's server, started from the command line; it ends in /v1."""
-    command = [sys.executable, "-m", "stage3_tools", "serve", "--port", "0"]
+    command = [sys.executable, "-m", "llm_stages", "serve", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             server.stdout.readline()

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from llm_stages import RunFile, read_run
+from llm_stages.runs.fork import Fork, fork_run
+from llm_stages.runs.page.html import write_page
+from llm_stages.runs.page.server import make_server
 from stage0_gateway import Gateway, Message, ScriptedModel, ToolCall
-from stage3_tools import NativeDialect, RunFile, ToolRegistry, ask, read_run, tool
-from stage3_tools.trace.fork import Fork, fork_run
-from stage3_tools.trace.page.html import write_page
-from stage3_tools.trace.page.server import make_server
+from stage3_tools import NativeDialect, ToolRegistry, ask, tool
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 
@@ -78,7 +79,8 @@ def decision(city: str) -> str:
 KILLED = """
     import asyncio, sys, time
     from stage0_gateway import Gateway, ScriptedModel
-    from stage3_tools import RunFile, ask, tool
+    from llm_stages import RunFile
+    from stage3_tools import ask, tool
 
     @tool
     def wait() -> str:

@@ -15,10 +15,10 @@ pytestmark = pytest.mark.real
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("stage0_gateway", "stage1_context", "stage2_output", "stage3_tools", "llm_stages")
 DATA = (
-    "stage3_tools/trace/run.schema.json",
-    "stage3_tools/trace/page/page.html",
-    "stage3_tools/trace/page/page.css",
-    "stage3_tools/trace/page/page.js",
+    "llm_stages/runs/run.schema.json",
+    "llm_stages/runs/page/page.html",
+    "llm_stages/runs/page/page.css",
+    "llm_stages/runs/page/page.js",
 )
 
 JUNK = (".env", ".env.local", ".DS_Store", "run.jsonl", "notes.txt", "sessions.db", "keys.json")
@@ -101,7 +101,7 @@ def test_ask_inspect_and_replay_work_in_another_folder(installed, tmp_path):
     run(command, "inspect", "run.jsonl", cwd=tmp_path)
     assert "<script" in (tmp_path / "run.html").read_text(encoding="utf-8")
     assert run(command, "replay", "run.jsonl", cwd=tmp_path) == "1 run, 2 turns: identical.\n"
-    listed = run(installed / "python", "-m", "stage3_tools", "tools", tools, cwd=tmp_path)
+    listed = run(installed / "python", "-m", "llm_stages", "tools", tools, cwd=tmp_path)
     assert "Get the weather in a city." in listed
 
 

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from llm_stages import RunFile, RunSummary, read_run
+from llm_stages.runs.replay import replay
 from stage0_gateway import (
     ChatResponse,
     Gateway,
@@ -28,19 +30,15 @@ from stage2_output import OutputController
 from stage3_tools import (
     NativeDialect,
     PromptDialect,
-    RunFile,
     RunLimits,
     RunnerParams,
-    RunSummary,
     Tool,
     ToolLoopDeps,
     ToolLoopOptions,
     ToolRegistry,
     ToolRunner,
-    read_run,
     run_tool_loop,
 )
-from stage3_tools.trace.replay import replay
 from tests.stage3_tools.conversation import answer
 from tests.tables import for_each
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from llm_stages.cli.tools import problems_of
 from stage0_gateway import (
     ChatResponse,
     ConfigurationError,
@@ -22,7 +23,6 @@ from stage0_gateway import (
     Usage,
 )
 from stage3_tools import RunLimits, ToolRegistry, ask, tool
-from stage3_tools.cli.tools import problems_of
 from tests.stage3_tools.conversation import answer, call
 from tests.tables import for_each
 
@@ -33,7 +33,7 @@ from stage1_context import *
 from stage2_output import *
 from stage3_tools import *
 from stage1_context import SqliteStore
-from stage3_tools import RunFile, read_run
+from llm_stages import RunFile, read_run
 model = ScriptedModel([ChatResponse(Message.assistant("yes"), usage=Usage(9, 9), model="m-1")])
 gateway = Gateway("openai:m", transport=model)
 engine = ContextEngine()

@@ -1,5 +1,6 @@
 import pytest
 
+from llm_stages import RunFile, read_run
 from stage0_gateway import (
     ChatResponse,
     ConfigurationError,
@@ -13,7 +14,6 @@ from stage2_output import OutputController
 from stage3_tools import (
     NativeDialect,
     PromptDialect,
-    RunFile,
     RunLimits,
     ToolChainOptions,
     ToolLoopDeps,
@@ -21,7 +21,6 @@ from stage3_tools import (
     ToolRegistry,
     ask,
     execute_tool_chain,
-    read_run,
     run_tool_loop,
 )
 from tests.stage3_tools.conversation import DONE, Recorder, call, chat_of, native_calls, unused_chat

@@ -4,21 +4,20 @@ import re
 
 import pytest
 
+from llm_stages import RunFile, read_run
+from llm_stages.runs.replay import replay
 from stage0_gateway import Gateway, Message, ScriptedModel
 from stage3_tools import (
     NativeDialect,
     PromptDialect,
-    RunFile,
     RunnerParams,
     ToolChainOptions,
     ToolLoopDeps,
     ToolRunner,
     ask,
     execute_tool_chain,
-    read_run,
     tool,
 )
-from stage3_tools.trace.replay import replay
 from tests.stage3_tools.conversation import answer, call, calls, native_calls
 from tests.tables import for_each
 

@@ -4,6 +4,7 @@ from dataclasses import fields, is_dataclass
 
 import pytest
 
+from llm_stages import RunFile
 from stage0_gateway import Gateway, Message, ScriptedModel, ToolCall
 from stage3_tools import (
     Abort,
@@ -18,7 +19,6 @@ from stage3_tools import (
     Reject,
     ResultCache,
     Retry,
-    RunFile,
     RunnerParams,
     Tool,
     ToolChainOptions,

@@ -2,6 +2,7 @@ import asyncio
 from datetime import date
 
 import pytest
+from stage3_tools.run.recorder import run_and_record_calls
 
 from stage0_gateway import Message, ToolCall
 from stage1_context import (
@@ -28,7 +29,6 @@ from stage3_tools import (
     execute_tool_call,
     tool,
 )
-from stage3_tools.run.recorder import run_and_record_calls
 from tests.stage3_tools.conversation import Recorder, unused_chat
 from tests.tables import for_each
 

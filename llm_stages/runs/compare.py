@@ -1,0 +1,163 @@
+"""Compare two runs turn by turn: what the models saw, wrote and called.
+
+A fork is compared with its parent from the turn of the fork. Times, ids of requests and token
+counts are not compared. Pure; the command and the page use it.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+from llm_stages.runs.matching import Chunk, chunks
+from llm_stages.runs.values import Run, RunTurn
+from stage0_gateway import (
+    Message,
+)
+from stage3_tools import (
+    plain_data,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedPart:
+    """One part of a turn in both runs.
+
+    Attributes:
+        name: "request", "reply", "decision" or "calls"; or "end" of the run.
+        first: The part of the first run as text; "" if it is missing.
+        second: The part of the second run.
+    """
+
+    name: str
+    first: str
+    second: str
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether both runs have the same part."""
+        return self.first == self.second
+
+    def lines(self) -> Iterator[str]:
+        """The differences, and a line before and after each, with " ", "-" or "+" in front."""
+        for number, chunk in enumerate(found := list(self.chunks())):
+            if not chunk.is_equal:
+                yield from (f"-{line}" for line in chunk.left)
+                yield from (f"+{line}" for line in chunk.right)
+                continue
+            if number > 0:
+                yield f" {chunk.left[0]}"
+            if number + 1 < len(found) and (number == 0 or len(chunk.left) > 1):
+                yield f" {chunk.left[-1]}"
+
+    def chunks(self) -> Iterator[Chunk]:
+        """All lines of both texts, as equal and different chunks."""
+        return chunks(self.first.splitlines(), self.second.splitlines())
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedTurn:
+    """A turn in both runs; number 0 is the ending."""
+
+    number: int
+    parts: tuple[ComparedPart, ...]
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether all parts are equal."""
+        return all(part.is_equal for part in self.parts)
+
+
+def compare_runs(first: Run, second: Run) -> list[ComparedTurn]:
+    """Return every turn of two runs, and the ending."""
+    compared = []
+    turns = _turns_from_fork(first, second)
+    start = (turns or second.turns)[0].number if turns or second.turns else 0
+    for number, (left, right) in enumerate(zip_longest(turns, second.turns), start):
+        names = _parts_of(left, right)
+        parts = [ComparedPart(name, _text(name, left), _text(name, right)) for name in names]
+        compared.append(ComparedTurn(number, tuple(part for part in parts if _is_there(part))))
+    end = ComparedPart("end", _end(first), _end(second))
+    return [*compared, ComparedTurn(0, (end,))]
+
+
+def _turns_from_fork(first: Run, second: Run) -> Sequence[RunTurn]:
+    """The turns of a run; without those before the fork if the second run is its fork."""
+    parent = second.parent
+    if parent is None or parent.run != first.id:
+        return first.turns
+    return [turn for turn in first.turns if turn.number >= parent.turn]
+
+
+def _parts_of(left: RunTurn | None, right: RunTurn | None) -> tuple[str, ...]:
+    """The parts to compare: a turn whose reply was given, as in a fork, has no request."""
+    given = any(turn is not None and turn.request is None for turn in (left, right))
+    return ("decision", "calls") if given else ("request", "reply", "decision", "calls")
+
+
+def _is_there(part: ComparedPart) -> bool:
+    return bool(part.first or part.second)
+
+
+def _text(name: str, turn: RunTurn | None) -> str:
+    if turn is None:
+        return ""
+    match name:
+        case "request":
+            messages = turn.request.messages if turn.request else ()
+            tools = ", ".join(tool.name for tool in turn.request.tools) if turn.request else ""
+            texts = [_message(message) for message in messages]
+            return "\n".join([f"tools: {tools}", *texts]) if turn.request else ""
+        case "reply":
+            return _reply(turn)
+        case "decision":
+            return _decision(turn)
+    return "\n".join(_calls(turn))
+
+
+def _message(message: Message) -> str:
+    calls = [f"call {call.name} {call.arguments}" for call in message.tool_calls]
+    return "\n".join([f"{message.role}: {message.text}", *calls])
+
+
+def _reply(turn: RunTurn) -> str:
+    reply = turn.reply
+    if reply is None:
+        return ""
+    if reply.error is not None:
+        return f"error {reply.error.type}: {reply.error.message}"
+    text = _message(reply.message) if reply.message else ""
+    return f"{text}\nfinish reason: {reply.finish_reason}"
+
+
+def _decision(turn: RunTurn) -> str:
+    decision = turn.decision
+    if decision is None:
+        return ""
+    lines = [f"call {call.name} {call.arguments}" for call in decision.calls]
+    lines += [f"repair: {repair.name}" for repair in decision.repairs]
+    lines += [f"reply: {decision.reply}"] if decision.reply is not None else []
+    lines += [f"feedback: {decision.feedback}"] if decision.feedback else []
+    return "\n".join(lines)
+
+
+def _calls(turn: RunTurn) -> Iterator[str]:
+    for call in turn.calls:
+        result = call.result
+        yield f"{call.name} {call.arguments}"
+        if result is None:
+            yield "  no result"
+            continue
+        yield f"  {result.status}: {result.message.text}"
+        if result.details is not None:
+            yield f"  details: {_json(result.details)}"
+
+
+def _end(run: Run) -> str:
+    reply = run.end.reply if run.end else None
+    return f"status: {run.status}" + (f"\nreply: {reply}" if reply is not None else "")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(plain_data(value), sort_keys=True)
