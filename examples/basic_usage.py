@@ -45,10 +45,10 @@ from stage3_tools import (
     DecisionMade,
     FeedbackGiven,
     LoopEvent,
+    RequestSent,
     ToolAnswered,
     ToolLoopDeps,
     ToolRegistry,
-    TurnStarted,
     run_tool_loop,
     tool,
 )
@@ -118,7 +118,7 @@ async def run_pipeline(
 def print_turn(event: LoopEvent, show_messages: bool) -> None:
     """Print a turn as input, reply and interpretation."""
     match event:
-        case TurnStarted():
+        case RequestSent():
             print()
             print(colored(BOLD, f"-- Turn {event.turn} --"))
             if show_messages:
