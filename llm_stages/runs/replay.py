@@ -207,7 +207,8 @@ class _Replay:
 
     async def run_to_end(self) -> None:
         """Run the loop to its end; where a runner continued, run it again."""
-        policy, ending, first = StopPolicy(self.state), None, self._begin()
+        first, ending = self._begin(), None
+        policy = StopPolicy(self.state)
         while self.number + 1 < len(self.turns):
             if ending is not None and self.run.entry != "runner":
                 self.number += 1
