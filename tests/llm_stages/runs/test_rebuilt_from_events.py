@@ -28,7 +28,7 @@ from tests.llm_stages.runs.test_random_runs import TracedRun
 from tests.stage3_tools.conversation import answer, call
 from tests.stage3_tools.random_use import run_randomly
 
-RUNS = [4, pytest.param(20, marks=pytest.mark.long)]  # of each entry point
+RUNS = [20, pytest.param(60, marks=pytest.mark.long)]  # of each entry point
 
 
 def ended(at):
@@ -356,7 +356,7 @@ def test_the_content_of_a_run_file_is_rebuilt_from_the_events_alone(tmp_path, en
             compared, inner = compared + 1, inner + (each.parent_run is not None)
         assert {*run.rebuilt.runs} == {each.id for each in runs}
     assert compared >= count
-    assert count < 20 or inner > 2
+    assert inner
 
 
 async def test_a_compaction_is_rebuilt_from_its_event(run_file, new_conversation):
