@@ -282,12 +282,13 @@ class Gateway:
             backoff = None
             for attempt in count(1):
                 self._on_event(RequestEvent(request.model, encoded.public_url, *sizes, attempt))
-                complete = partial(self._complete, encoded, time.perf_counter(), attempts)
+                started = time.perf_counter()
+                complete = partial(self._complete, encoded, started, attempts)
                 try:
                     return await fetch(client, encoded, attempt, complete)
                 except GatewayError as raised:
                     error = redact_error(raised, endpoint.secrets)
-                attempts.append(_failed_attempt(endpoint, error, complete.args[1]))
+                attempts.append(_failed_attempt(endpoint, error, started))
                 if _rejects_schema(request, error):
                     self._rejected_schema = request.response_schema
                     request = replace(request, response_schema=None, schema_optional=False)
