@@ -136,8 +136,9 @@ class Gateway:
         self._is_network = transport is None
         models = (fallback_models,) if isinstance(fallback_models, str) else fallback_models
         self._endpoints = [self._resolve(name) for name in (model, *models)]
-        for endpoint in self._endpoints:  # raises if a model does not accept the setting
-            endpoint.wire.encode(ChatRequest(endpoint.model, (), reasoning=reasoning))
+        if reasoning is not None:
+            for endpoint in self._endpoints:  # raises if a model does not accept the setting
+                endpoint.wire.encode_reasoning(ChatRequest(endpoint.model, (), reasoning=reasoning))
         if timeout is None:
             timeout = Timeouts()
         elif not isinstance(timeout, Timeouts):

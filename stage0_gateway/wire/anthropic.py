@@ -82,7 +82,7 @@ def encode(request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
     if stream:
         body["stream"] = True
     if request.reasoning is not None:
-        deep_merge(body, anthropic_fields(request, DEFAULT_MAX_TOKENS))
+        deep_merge(body, encode_reasoning(request))
     if request.cache_prompt:
         _add_cache_marks(body)
     return deep_merge(body, request.provider_options)
@@ -134,6 +134,15 @@ def encode_tools(tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
         plain = {"name": sent_name(tool.name), "description": tool.description}
         encoded.append({**plain, "input_schema": schema})
     return encoded
+
+
+def encode_reasoning(request: ChatRequest) -> dict[str, Any]:
+    """Encode the setting `reasoning`.
+
+    Raises:
+        ConfigurationError: The model does not accept the setting.
+    """
+    return anthropic_fields(request, DEFAULT_MAX_TOKENS)
 
 
 def _system(messages: Iterable[Message]) -> str | list[dict[str, Any]]:

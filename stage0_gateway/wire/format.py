@@ -43,6 +43,13 @@ class WireFormat(Protocol):
     def encode_tools(self, tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
         """Encode tools as the value of the field `tools`."""
 
+    def encode_reasoning(self, request: ChatRequest) -> dict[str, Any]:
+        """Encode the setting `reasoning` of a request as fields of the body.
+
+        Raises:
+            ConfigurationError: The model does not accept the setting.
+        """
+
     def reader(self, names: Mapping[str, str] | None = None) -> ReplyReader:
         """Return a reader for one reply.
 

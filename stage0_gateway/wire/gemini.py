@@ -71,6 +71,8 @@ def encode(request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
         body["toolConfig"] = {"functionCallingConfig": calling}
     if generation := _generation(request):
         body["generationConfig"] = generation
+    if request.reasoning is not None:
+        deep_merge(body, encode_reasoning(request))
     return deep_merge(body, request.provider_options)
 
 
@@ -82,7 +84,6 @@ def _generation(request: ChatRequest) -> dict[str, Any]:
         "stopSequences": list(request.stop) or None,
         "responseMimeType": None if schema is None else "application/json",
         "responseJsonSchema": schema,
-        "thinkingConfig": None if request.reasoning is None else gemini_fields(request),
     }
     return {name: value for name, value in settings.items() if value is not None}
 
@@ -114,6 +115,15 @@ def encode_tools(tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
         plain = {"name": sent_name(tool.name), "description": tool.description}
         declarations.append({**plain, "parametersJsonSchema": dict(tool.parameters)})
     return [{"functionDeclarations": declarations}]
+
+
+def encode_reasoning(request: ChatRequest) -> dict[str, Any]:
+    """Encode the setting `reasoning`.
+
+    Raises:
+        ConfigurationError: The model does not accept the setting.
+    """
+    return {"generationConfig": {"thinkingConfig": gemini_fields(request)}}
 
 
 def _parts_and_calls(message: Message) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from stage0_gateway.request import ChatRequest
 from stage0_gateway.wire import openai
 from stage0_gateway.wire.openai import MESSAGES as MESSAGES
 from stage0_gateway.wire.openai import decode as decode
+from stage0_gateway.wire.openai import encode_reasoning as encode_reasoning
 from stage0_gateway.wire.openai import encode_tools as encode_tools
 from stage0_gateway.wire.openai import headers as headers
 from stage0_gateway.wire.openai import path as path

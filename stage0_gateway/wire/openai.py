@@ -74,7 +74,7 @@ def encode(request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
     if request.stop:
         body["stop"] = list(request.stop)
     if request.reasoning is not None:
-        body["reasoning_effort"] = level_of(request)
+        body |= encode_reasoning(request)
     return deep_merge(body, request.provider_options) if request.provider_options else body
 
 
@@ -103,6 +103,15 @@ def encode_tools(tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
         }
         encoded.append({"type": "function", "function": function})
     return encoded
+
+
+def encode_reasoning(request: ChatRequest) -> dict[str, Any]:
+    """Encode the setting `reasoning`.
+
+    Raises:
+        ConfigurationError: The model does not accept the setting.
+    """
+    return {"reasoning_effort": level_of(request)}
 
 
 def _message(message: Message, files: list[dict[str, Any]]) -> dict[str, Any]:

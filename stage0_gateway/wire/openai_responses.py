@@ -87,7 +87,7 @@ def encode(request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
     if request.max_tokens is not None:
         body["max_output_tokens"] = request.max_tokens
     if request.reasoning is not None:
-        body["reasoning"] = {"effort": level_of(request)}
+        body |= encode_reasoning(request)
     if stream:
         body["stream"] = True
     return deep_merge(body, request.provider_options)
@@ -106,6 +106,15 @@ def encode_tools(tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
         schema = {"parameters": dict(tool.parameters), "strict": False}
         encoded.append({"type": "function", **plain, **schema})
     return encoded
+
+
+def encode_reasoning(request: ChatRequest) -> dict[str, Any]:
+    """Encode the setting `reasoning`.
+
+    Raises:
+        ConfigurationError: The model does not accept the setting.
+    """
+    return {"reasoning": {"effort": level_of(request)}}
 
 
 def _items(message: Message) -> list[dict[str, Any]]:

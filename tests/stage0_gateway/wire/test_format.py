@@ -10,7 +10,7 @@ def test_every_provider_has_a_complete_wire_format():
         for name in names
         if not callable(getattr(each.wire, name, None))
     }
-    assert (len(names), missing) == (7, set())
+    assert (len(names), missing) == (8, set())
 
 
 def test_each_format_has_a_name_of_its_own():

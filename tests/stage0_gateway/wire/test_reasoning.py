@@ -131,6 +131,12 @@ def test_gemini_gets_a_level_or_a_budget(model, value, expected):
     assert body["generationConfig"] == {"thinkingConfig": expected}
 
 
+def test_the_thinking_of_gemini_is_added_to_the_other_settings():
+    body = gemini.encode(request("gemini-3-pro", reasoning="low", temperature=0.2))
+    expected = {"temperature": 0.2, "thinkingConfig": {"thinkingLevel": "low"}}
+    assert body["generationConfig"] == expected
+
+
 @for_each("value", ["minimal", "", "LOW", True, -1, 2.5, ["low"]])
 @for_each("wire", [openai, anthropic, gemini])
 def test_an_unknown_value_raises_with_the_valid_choices(wire, value):
