@@ -36,7 +36,7 @@ from stage0_gateway.http.client import MAX_REPLY_BYTES, HttpClient
 from stage0_gateway.http.encode import EncodedRequest, encode_request
 from stage0_gateway.http.endpoint import PROVIDERS, ModelEndpoint, resolve
 from stage0_gateway.http.known_secrets import register
-from stage0_gateway.http.receive import Complete, receive
+from stage0_gateway.http.receive import Attempt, receive
 from stage0_gateway.http.redaction import Secret, redact_error
 from stage0_gateway.http.response import Timeouts
 from stage0_gateway.http.streaming_response import open_stream
@@ -48,8 +48,8 @@ from stage0_gateway.settings import settings_from_env
 from stage0_gateway.streaming.stream import MessageStream
 
 _Reply = TypeVar("_Reply")
-_Fetch = Callable[[HttpClient, EncodedRequest, int, Complete], Awaitable[_Reply]]
-_Attempts = list[FailedAttempt]
+_Fetch = Callable[[HttpClient, EncodedRequest, Attempt], Awaitable[_Reply]]
+_Failures = list[FailedAttempt]
 
 
 _REJECTED_SCHEMA = (400, 404, 422)
@@ -270,26 +270,26 @@ class Gateway:
         self, endpoints: list[ModelEndpoint], request: ChatRequest, fetch: _Fetch[_Reply]
     ) -> _Reply:
         """Send a request to one model after the other, with retries, until one replies."""
-        errors, attempts = list[GatewayError](), _Attempts()
+        errors, failed = list[GatewayError](), _Failures()
         for position, endpoint in enumerate(endpoints):
             if position:
                 name = f"{endpoint.provider}:{endpoint.model}"
-                self._on_event(FallbackEvent(errors[-1], attempts[-1].model, name))
+                self._on_event(FallbackEvent(errors[-1], failed[-1].model, name))
             if request.model != endpoint.model:
                 request = replace(request, model=endpoint.model)
             encoded = encode_request(endpoint, request, stream=fetch is open_stream)
             client = self._offline_client if endpoint.provider == "offline" else self._client
             sizes = len(request.messages), len(request.tools)
             backoff = None
-            for attempt in count(1):
-                self._on_event(RequestEvent(request.model, encoded.public_url, *sizes, attempt))
+            for number in count(1):
+                self._on_event(RequestEvent(request.model, encoded.public_url, *sizes, number))
                 started = time.perf_counter()
-                complete = partial(self._complete, encoded, started, attempts)
+                complete = partial(self._complete, encoded, started, failed)
                 try:
-                    return await fetch(client, encoded, attempt, complete)
+                    return await fetch(client, encoded, Attempt(number, complete))
                 except GatewayError as raised:
                     error = redact_error(raised, endpoint.secrets)
-                attempts.append(_failed_attempt(endpoint, error, started))
+                failed.append(_failed_attempt(endpoint, error, started))
                 if _rejects_schema(request, error):
                     self._rejected_schema = request.response_schema
                     request = replace(request, response_schema=None, schema_optional=False)
@@ -297,16 +297,16 @@ class Gateway:
                     continue
                 if isinstance(error, ConfigurationError):
                     raise error
-                if attempt > self._max_retries or not can_retry(error):
+                if number > self._max_retries or not can_retry(error):
                     break
-                self._on_event(RetryEvent(error, attempt, next_wait(error, attempt)))
+                self._on_event(RetryEvent(error, number, next_wait(error, number)))
                 backoff = backoff or Backoff()
                 await backoff.wait(error)
             errors.append(error)
         raise combine_errors(errors)
 
     def _complete(
-        self, encoded: EncodedRequest, started: float, failed: _Attempts, response: ChatResponse
+        self, encoded: EncodedRequest, started: float, failed: _Failures, response: ChatResponse
     ) -> ChatResponse:
         """Add the cost and the failed attempts to a reply, and report it."""
         duration = time.perf_counter() - started
@@ -387,7 +387,7 @@ def _failed_attempt(endpoint: ModelEndpoint, error: GatewayError, started: float
 
 
 def _with_cost(
-    prices: Prices | None, endpoint: ModelEndpoint, response: ChatResponse, failed: _Attempts
+    prices: Prices | None, endpoint: ModelEndpoint, response: ChatResponse, failed: _Failures
 ) -> ChatResponse:
     """Return a reply with its cost and the failed attempts before it."""
     cost = response.cost

@@ -6,6 +6,7 @@ This module connects the wire format and the HTTP client. It knows no retries an
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -20,16 +21,24 @@ from stage0_gateway.json_fields import parse_json
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.wire.error_body import error_for_body, error_message
 
-Complete = Callable[[ChatResponse], ChatResponse]
-"""Adds the cost to a complete reply, and reports it."""
-
 _WRONG_URL = (301, 302, 303, 307, 308, 404, 405)
 """Statuses that a wrong base URL causes; their errors name the requested URL."""
 
 
-async def receive(
-    client: HttpClient, encoded: EncodedRequest, attempt: int, complete: Complete
-) -> ChatResponse:
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt to get a reply to a request.
+
+    Attributes:
+        number: The number of the attempt, starting at 1.
+        complete: Adds the cost to the complete reply, and reports it.
+    """
+
+    number: int
+    complete: Callable[[ChatResponse], ChatResponse]
+
+
+async def receive(client: HttpClient, encoded: EncodedRequest, attempt: Attempt) -> ChatResponse:
     """Send a request and return the whole reply; like `open_stream`, with the same errors."""
     endpoint = encoded.endpoint
     response = await client.post(encoded.url, endpoint.headers, encoded.body)
@@ -47,7 +56,7 @@ async def receive(
         )
     reader = endpoint.wire.reader(encoded.names)
     reader.builder.request_id = response.headers.get("x-request-id")
-    return complete(redact_response(reader.decode_whole(body), endpoint.secrets))
+    return attempt.complete(redact_response(reader.decode_whole(body), endpoint.secrets))
 
 
 def response_error(

@@ -16,7 +16,7 @@ from stage0_gateway.errors import (
 )
 from stage0_gateway.http.client import HttpClient
 from stage0_gateway.http.encode import EncodedRequest
-from stage0_gateway.http.receive import Complete, response_error
+from stage0_gateway.http.receive import Attempt, response_error
 from stage0_gateway.http.redaction import redact, redact_error, redact_response
 from stage0_gateway.http.response import HttpResponse
 from stage0_gateway.json_fields import parse_json
@@ -36,15 +36,14 @@ _TRUNCATED = "The stream ended before the reply was complete: its last event is 
 
 
 async def open_stream(
-    client: HttpClient, encoded: EncodedRequest, attempt: int, complete: Complete
+    client: HttpClient, encoded: EncodedRequest, attempt: Attempt
 ) -> "StreamingResponse":
     """Send a request and wait for the first event of the reply.
 
     Args:
         client: Sends the request.
         encoded: The request.
-        attempt: The number of the attempt, starting at 1.
-        complete: Called with the complete reply; its result is the reply.
+        attempt: Its number, and the function that completes the reply.
 
     Raises:
         GatewayError: The request failed, and no part of the reply was delivered. The caller must
@@ -55,7 +54,7 @@ async def open_stream(
         if response.status != 200:
             content = await response.read()
             raise response_error(response.status, response.headers, content, encoded)
-        reply = StreamingResponse(response, encoded, attempt, complete)
+        reply = StreamingResponse(response, encoded, attempt)
         await reply.read_start()
     except BaseException:
         await response.aclose()
@@ -70,11 +69,9 @@ class StreamingResponse:
         connected: The first event.
     """
 
-    def __init__(
-        self, response: HttpResponse, encoded: EncodedRequest, attempt: int, complete: Complete
-    ) -> None:
-        self.connected = ConnectEvent(encoded.request.model, encoded.public_url, attempt)
-        self._complete = complete
+    def __init__(self, response: HttpResponse, encoded: EncodedRequest, attempt: Attempt) -> None:
+        self.connected = ConnectEvent(encoded.request.model, encoded.public_url, attempt.number)
+        self._complete = attempt.complete
         self._response, self._secrets = response, encoded.endpoint.secrets
         self._reader = encoded.endpoint.wire.reader(encoded.names)
         self._builder = self._reader.builder
