@@ -1,23 +1,26 @@
 """`EncodedRequest`: a request in the wire format of one model, with its body as bytes.
 
 The body is joined from the settings, the conversation and the tools. The encodings of messages and
-tools are cached, so a request encodes only new messages. This module sends nothing.
+tools are cached, so a request encodes only new messages, and those that depend on the rest of the
+request. This module sends nothing.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import is_
 from typing import Any
 
 from stage0_gateway.http.endpoint import ModelEndpoint
 from stage0_gateway.messages import Message
-from stage0_gateway.request import ChatRequest, ToolSpec
+from stage0_gateway.request import ChatRequest
+from stage0_gateway.wire import cache_marks
 from stage0_gateway.wire.format import WireFormat
 from stage0_gateway.wire.names import own_names, shortened
 from stage0_gateway.wire.surrogates import with_whole_characters
 
-_NOT_JSON = (TypeError, ValueError, RecursionError)
+_NOT_JSON = "The request contains a value that JSON cannot represent: {}."
 _CACHE_KEY_LENGTH = 64  # OpenAI rejects longer keys
 _COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
@@ -47,31 +50,51 @@ def encode_request(
     endpoint: ModelEndpoint, request: ChatRequest, *, stream: bool
 ) -> EncodedRequest:
     """Encode a request for a model; a value that JSON cannot represent raises a ValueError."""
-    try:
-        body = _join_body(endpoint, request, stream=stream)
-    except _NOT_JSON:
-        body = to_json(encode_fields(endpoint, request, stream=stream))
+    wire, options = endpoint.wire, request.provider_options or {}
+    system, exchanges = list[Message](), list[list[Message]]()
+    for message in request.messages:
+        if message.role == "system":
+            system.append(message)
+        if message.role in ("user", "assistant") or not exchanges:
+            exchanges.append([message])
+        else:
+            exchanges[-1].append(message)
+    is_marked = request.cache_prompt and wire.NAME == cache_marks.FORMAT
+    rest = request if is_marked else replace(request, messages=tuple(system), tools=())
+    encodings = list[bytes | None]()
+    if wire.MESSAGES not in options:
+        if is_marked:
+            encodings, rest = _encode_before_marks(wire, request, exchanges)
+        else:
+            encodings = encode_groups(wire.NAME, partial(_encode_exchange, wire), exchanges)
+    if None in encodings:  # the exchanges depend on each other
+        encodings, rest = [], request
+    fields = encode_fields(endpoint, rest, stream=stream)
+    members = []
+    if encodings:
+        last_messages = fields.pop(wire.MESSAGES)
+        if is_marked:
+            encodings.append(to_json(last_messages)[1:-1])
+        conversation = b",".join(filter(None, encodings))  # some messages are not sent
+        members.append(b'"%b":[%b]' % (wire.MESSAGES.encode(), conversation))
+    if request.tools and not rest.tools and "tools" not in options:
+        encodings = encode_groups(wire.NAME, wire.encode_tools, [[*request.tools]])
+        members.append(b'"tools":[%b]' % b",".join(filter(None, encodings)))
+    members.insert(0, to_json(fields)[1:-1])
+    body = b"{%b}" % b",".join(filter(None, members))
     names = own_names(request.tools) if request.tools else {}
     url = endpoint.stream_url if stream else endpoint.url
     return EncodedRequest(endpoint, request, body, url, str(url).partition("?")[0], names)
 
 
-def to_json(body: dict[str, Any]) -> bytes:
-    """Encode a body as compact UTF-8.
-
-    Raises:
-        ValueError: The body contains a value that JSON cannot represent.
-    """
+def to_json(value: dict[str, Any] | list[Any]) -> bytes:
+    """Encode a body or a part of it as compact UTF-8; an invalid value raises a ValueError."""
     try:
-        text = _COMPACT.encode(body)
-    except (TypeError, RecursionError) as error:
-        raise ValueError(
-            f"The request contains a value that JSON cannot represent: {error}."
-        ) from error
-    try:
-        return text.encode()
+        return _COMPACT.encode(value).encode()
     except UnicodeEncodeError:
-        return with_whole_characters(text).encode()
+        return with_whole_characters(_COMPACT.encode(value)).encode()
+    except (TypeError, RecursionError) as error:
+        raise ValueError(_NOT_JSON.format(error)) from error
 
 
 def encode_fields(endpoint: ModelEndpoint, request: ChatRequest, *, stream: bool) -> dict[str, Any]:
@@ -90,62 +113,53 @@ def _use_openai_names(body: dict[str, Any], request: ChatRequest) -> None:
         body.setdefault("prompt_cache_key", shortened(request.cache_key, _CACHE_KEY_LENGTH))
 
 
-def _join_body(endpoint: ModelEndpoint, request: ChatRequest, *, stream: bool) -> bytes:
-    """Join the body from its parts; raises one of `_NOT_JSON` if only a whole encoding may work."""
-    wire, options = endpoint.wire, request.provider_options or {}
-    if request.cache_prompt and wire.NAME == "anthropic":
-        raise ValueError("The cache marks depend on the whole request.")
-    system: list[Message] = []
-    exchanges: list[list[Message]] = []
-    for message in request.messages:
-        if message.role == "system":
-            system.append(message)
-        if message.role in ("user", "assistant") or not exchanges:
-            exchanges.append([message])
-        else:
-            exchanges[-1].append(message)
-    settings = replace(request, messages=tuple(system), tools=())
-    fields = encode_fields(endpoint, settings, stream=stream)
-    members = []
-    if wire.MESSAGES not in options:
-        del fields[wire.MESSAGES]
-        encodings = encode_groups(wire, _encode_exchange, exchanges)
-        conversation = b",".join(filter(None, encodings))  # some messages are not sent
-        members.append(b'"%b":[%b]' % (wire.MESSAGES.encode(), conversation))
-    if request.tools and "tools" not in options:
-        members.append(b'"tools":' + encode_groups(wire, _encode_tools, [[*request.tools]])[0])
-    if fields:
-        members.insert(0, _COMPACT.encode(fields).encode()[1:-1])
-    return b"{%b}" % b",".join(members)
-
-
 def encode_groups(
-    wire: WireFormat, encode: Callable[[WireFormat, Any], bytes], groups: Sequence[Sequence[Any]]
-) -> list[bytes]:
-    """Return `encode(wire, group)` for each group; its first value caches the encoding."""
+    form: str, encode: Callable[[list[Any]], list[Any] | None], groups: Iterable[list[Any]]
+) -> list[bytes | None]:
+    """Return `encode(group)` as JSON without brackets for each group; its first value caches it."""
     encodings = []
     for group in groups:
         first, *others = group
         try:
-            known, encoding = first.encodings[wire.NAME]
+            known, encoding = first.encodings[form]
         except (AttributeError, KeyError):
             known = encoding = None
         # Equality is not sufficient: True equals 1, but its JSON differs.
         if known != others or (others and not all(map(is_, known, others))):
-            encoding = encode(wire, group)
-            first.store_encoding(wire.NAME, (others, encoding))
+            encoded = encode(group)
+            encoding = None if encoded is None else to_json(encoded)[1:-1]
+            first.store_encoding(form, (others, encoding))
         encodings.append(encoding)
     return encodings
 
 
-def _encode_exchange(wire: WireFormat, messages: Sequence[Message]) -> bytes:
-    """Encode an assistant message with its results, or another message, without brackets."""
-    ids = {call.id for call in messages[0].tool_calls}
+def _encode_exchange(wire: WireFormat, messages: list[Message]) -> list[dict[str, Any]] | None:
+    """Encode an exchange; None if a result answers a call of another one."""
+    calls = messages[0].tool_calls
+    ids = {call.id for call in calls} if calls else ()
     for message in messages:
         if message.role == "tool" and message.tool_call_id not in ids:
-            raise ValueError("A result depends on a call of another exchange.")
-    return _COMPACT.encode(wire.encode_messages(messages)).encode()[1:-1]
+            return None  # some formats send the name of the call
+    return wire.encode_messages(messages)
 
 
-def _encode_tools(wire: WireFormat, tools: Sequence[ToolSpec]) -> bytes:
-    return _COMPACT.encode(wire.encode_tools(tools)).encode()
+def _encode_before_marks(
+    wire: WireFormat, request: ChatRequest, exchanges: list[list[Message]]
+) -> tuple[list[bytes | None], ChatRequest]:
+    """Encode the exchanges before the last question, which a mark changes.
+
+    Returns:
+        Their encodings, None for one on which the marks depend; and the request without them.
+    """
+
+    def encode(messages: list[Message]) -> list[dict[str, Any]] | None:
+        encoded = _encode_exchange(wire, messages)
+        return None if encoded is None else cache_marks.before_marks(encoded)
+
+    while exchanges:
+        if cache_marks.has_question(wire.encode_messages(exchanges.pop())):
+            break
+    encodings = encode_groups(f"{wire.NAME} before marks", encode, exchanges)
+    count = sum(map(len, exchanges))
+    system = (message for message in request.messages[:count] if message.role == "system")
+    return encodings, replace(request, messages=(*system, *request.messages[count:]))

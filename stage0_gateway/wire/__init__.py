@@ -13,6 +13,7 @@ All functions are pure: they accept and return values, open no connections and d
     call_deltas             assigns pieces of a stream to tool calls
     openai                  encodes requests in OpenAI's format
     mistral                 OpenAI's format with the call ids that Mistral accepts
+    cache_marks             marks for the prompt cache of Anthropic's server
     anthropic_reply         decodes Anthropic's replies
     anthropic               encodes requests in Anthropic's format
     gemini_reply            decodes Gemini's replies

@@ -8,7 +8,7 @@ that only this provider understands are sent back unchanged. All functions are p
 import json
 from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, groupby
+from itertools import groupby
 from typing import Any
 
 from stage0_gateway.messages import Message
@@ -26,6 +26,7 @@ from stage0_gateway.request import ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.wire.anthropic_reply import NAME as NAME
 from stage0_gateway.wire.anthropic_reply import AnthropicReader
+from stage0_gateway.wire.cache_marks import add_marks
 from stage0_gateway.wire.names import sent_id, sent_name
 from stage0_gateway.wire.provider_data import arguments_object, call_position, deep_merge, own_data
 from stage0_gateway.wire.reasoning import anthropic_fields
@@ -34,7 +35,6 @@ MESSAGES = "messages"
 VERSION = "2023-06-01"
 DEFAULT_MAX_TOKENS = 4096
 """This format requires a number. Every model supports this one."""
-_MAX_CACHE_MARKS = 4
 _CHOICES = {"auto": "auto", "none": "none", "required": "any"}
 reader = AnthropicReader
 """Creates a reader for one reply, whole or streamed."""
@@ -84,31 +84,8 @@ def encode(request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
     if request.reasoning is not None:
         deep_merge(body, encode_reasoning(request))
     if request.cache_prompt:
-        _add_cache_marks(body)
+        add_marks(body)
     return deep_merge(body, request.provider_options)
-
-
-def _add_cache_marks(body: dict[str, Any]) -> None:
-    """Mark the ends of the conversation, the system prompt and the tools for the server's cache.
-
-    A later request finds the longest marked beginning that is unchanged. Marks of the caller, in
-    the provider data of parts, count toward the server's limit.
-    """
-    if isinstance(system := body.get("system"), str):
-        body["system"] = [{"type": "text", "text": system}]
-    for message in body[MESSAGES]:
-        if isinstance(message["content"], str):
-            message["content"] = [{"type": "text", "text": message["content"]}]
-    questions = [message["content"] for message in body[MESSAGES] if message["role"] == "user"]
-    ends = [*questions[-1:], body.get("system"), body.get("tools")]
-    contents = [message["content"] for message in body[MESSAGES]]
-    blocks = list(chain(body.get("tools", ()), body.get("system", ()), *contents))
-    results = [block["content"] for block in blocks if isinstance(block.get("content"), list)]
-    marks = sum("cache_control" in block for block in chain(blocks, *results))
-    for blocks in filter(None, ends):
-        if "cache_control" not in blocks[-1] and marks < _MAX_CACHE_MARKS:
-            blocks[-1]["cache_control"] = {"type": "ephemeral"}
-            marks += 1
 
 
 def encode_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:

@@ -214,48 +214,53 @@ def normalized(body):
 
 
 def sent(target, request, stream):
-    """Return the normalized body, or the error."""
+    """Return the normalized body, or that there is none: a request may have several errors."""
     try:
         return normalized(encode_request(target, request, stream=stream).body)
-    except (ValueError, TypeError) as error:
-        return repr(error)
+    except (ValueError, TypeError):
+        return "an error"
 
 
 def without_cache(target, request, stream):
     """Return the same from copies without a cached encoding."""
     try:
         return normalized(to_json(encode_fields(target, copy.deepcopy(request), stream=stream)))
-    except (ValueError, TypeError) as error:
-        return repr(error)
+    except (ValueError, TypeError):
+        return "an error"
 
 
 @given(
     st.lists(messages, min_size=1, max_size=8),
     st.lists(
-        st.tuples(st.lists(st.integers(0, 7), max_size=10), st.booleans(), options),
+        st.tuples(st.lists(st.integers(0, 7), max_size=10), st.booleans(), options, st.booleans()),
         min_size=1,
         max_size=5,
     ),
     tools,
 )
 def test_a_body_does_not_depend_on_earlier_requests(pool, requests, tool_sets):
-    for at, (numbers, stream, more) in enumerate(requests):
+    for at, (numbers, stream, more, cache_prompt) in enumerate(requests):
         messages = tuple(pool[number % len(pool)] for number in numbers)
         request = ChatRequest(
-            "m", messages, tool_sets[at % len(tool_sets)], max_tokens=5, provider_options=more
+            "m",
+            messages,
+            tool_sets[at % len(tool_sets)],
+            max_tokens=5,
+            cache_prompt=cache_prompt,
+            provider_options=more,
         )
         for target in TARGETS * 2:
             assert sent(target, request, stream) == without_cache(target, request, stream)
 
 
-@given(st.lists(messages, min_size=2, max_size=6))
-def test_a_growing_or_trimmed_conversation_is_encoded_completely(messages):
+@given(st.lists(messages, min_size=2, max_size=6), st.booleans())
+def test_a_growing_or_trimmed_conversation_is_encoded_completely(messages, cache_prompt):
     spans = [(0, end) for end in range(1, len(messages) + 1)] + [
         (begin, len(messages)) for begin in range(len(messages))
     ]
     for target in TARGETS:
         for begin, end in spans:
-            request = ChatRequest("m", tuple(messages[begin:end]))
+            request = ChatRequest("m", tuple(messages[begin:end]), cache_prompt=cache_prompt)
             assert sent(target, request, False) == without_cache(target, request, False)
 
 
@@ -289,7 +294,9 @@ def recording_wire(wire, method):
     class Wire:
         def __getattr__(self, name):
             found = getattr(wire, name)
-            return found if name != method else lambda given: (asked.append(given), found(given))[1]
+            if name != method:
+                return found
+            return lambda given, **options: (asked.append(given), found(given, **options))[1]
 
     return Wire(), asked
 
@@ -303,6 +310,36 @@ def test_only_new_exchanges_are_encoded(target):
     for begin, end in ((0, -4), (0, -2), (0, -2), (4, -2)):
         sent(target, ChatRequest("m", tuple(messages[begin:end])), False)
     assert encoded == [messages[-4:-2]]
+
+
+def test_only_the_end_of_a_prompt_with_cache_marks_is_encoded_again():
+    target, messages = resolve("anthropic:m"), loop(10)
+    wire, encoded = recording_wire(target.wire, "encode_messages")
+    wire_of_rest, rests = recording_wire(wire, "encode")
+    target = replace(target, wire=wire_of_rest)
+    for end in (-4, -2):
+        encoded.clear()
+        request = ChatRequest("m", tuple(messages[:end]), cache_prompt=True)
+        assert sent(target, request, False) == without_cache(resolve("anthropic:m"), request, False)
+    last, before = messages[-4:-2], messages[-6:-4]
+    assert encoded == [last, before]
+    assert rests[-1].messages == (messages[0], *last)
+
+
+@each_target
+@for_each("cache_prompt", [False, True])
+def test_an_invalid_value_raises_the_same_error_in_each_request(target, cache_prompt):
+    bad_message = Message.user((TextPart("a", provider_data=BAD),))
+    bad_tool = ToolSpec("f", "", {"x": {1}})
+    for messages, specs, text in [
+        ([*loop(1), bad_message], (), "Out of range float values are not JSON compliant"),
+        ([bad_message, *loop(1)], (), "Out of range float values are not JSON compliant"),
+        (loop(1), (bad_tool,), "The request contains a value that JSON cannot represent: Object"),
+    ]:
+        request = ChatRequest("m", tuple(messages), specs, cache_prompt=cache_prompt)
+        for _ in range(2):
+            with pytest.raises(ValueError, match=text):
+                encode_request(target, request, stream=False)
 
 
 @each_target
