@@ -9,7 +9,6 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from itertools import count
 from typing import Any, TypeVar, Unpack
 
 import httpx
@@ -29,7 +28,6 @@ from stage0_gateway.events import (
     GatewayEvent,
     RequestEvent,
     ResponseEvent,
-    RetryEvent,
     WarningEvent,
 )
 from stage0_gateway.http.client import MAX_REPLY_BYTES, HttpClient
@@ -43,7 +41,7 @@ from stage0_gateway.http.streaming_response import open_stream
 from stage0_gateway.messages import Messages, as_messages
 from stage0_gateway.request import ChatOptions, ChatRequest, Reasoning, ToolSpec
 from stage0_gateway.response import ChatResponse, FailedAttempt
-from stage0_gateway.retry import Backoff, can_retry, combine_errors, next_wait
+from stage0_gateway.retry import Backoff, combine_errors
 from stage0_gateway.settings import settings_from_env
 from stage0_gateway.streaming.stream import MessageStream
 
@@ -262,46 +260,66 @@ class Gateway:
             check_arguments(options, _ACCEPTED_FIELDS)
         if request.response_schema is not None:
             endpoints = self._with_schema_support(endpoints, request.response_schema)
-        if request.schema_optional and request.response_schema is self._rejected_schema:
-            request = replace(request, response_schema=None)
         return endpoints, request
 
     async def _send(
         self, endpoints: list[ModelEndpoint], request: ChatRequest, fetch: _Fetch[_Reply]
     ) -> _Reply:
         """Send a request to one model after the other, with retries, until one replies."""
-        errors, failed = list[GatewayError](), _Failures()
+        backoff = Backoff(self._max_retries, self._on_event, [])
+        try:
+            return await self._attempt(endpoints[0], request, fetch, backoff)
+        except GatewayError as raised:
+            error = raised
+        return await self._recover(error, endpoints, request, fetch, backoff)
+
+    async def _attempt(
+        self, endpoint: ModelEndpoint, request: ChatRequest, fetch: _Fetch[_Reply], backoff: Backoff
+    ) -> _Reply:
+        """Send a request once, and once more if the server rejects a schema that it can omit."""
+        if request.schema_optional and request.response_schema is self._rejected_schema:
+            request = replace(request, response_schema=None)
+        encoded = encode_request(endpoint, request, stream=fetch is open_stream)
+        client = self._offline_client if endpoint.provider == "offline" else self._client
+        backoff.attempts += 1
+        sizes = len(request.messages), len(request.tools), backoff.attempts
+        self._on_event(RequestEvent(request.model, encoded.public_url, *sizes))
+        started = time.perf_counter()
+        complete = partial(self._complete, encoded, started, backoff.failed)
+        try:
+            return await fetch(client, encoded, Attempt(backoff.attempts, complete))
+        except GatewayError as raised:
+            error = redact_error(raised, endpoint.secrets)
+        backoff.failed.append(_failed_attempt(endpoint, error, started))
+        if not _rejects_schema(request, error):
+            raise error
+        self._rejected_schema = request.response_schema
+        return await self._attempt(endpoint, request, fetch, backoff)
+
+    async def _recover(
+        self,
+        error: GatewayError,
+        endpoints: list[ModelEndpoint],
+        request: ChatRequest,
+        fetch: _Fetch[_Reply],
+        backoff: Backoff,
+    ) -> _Reply:
+        """Repeat a request after its first error, and send it to the other models after that."""
+        errors = list[GatewayError]()
+        first_error: GatewayError | None = error
+        names = [f"{endpoint.provider}:{endpoint.model}" for endpoint in endpoints]
         for position, endpoint in enumerate(endpoints):
             if position:
-                name = f"{endpoint.provider}:{endpoint.model}"
-                self._on_event(FallbackEvent(errors[-1], failed[-1].model, name))
-            if request.model != endpoint.model:
-                request = replace(request, model=endpoint.model)
-            encoded = encode_request(endpoint, request, stream=fetch is open_stream)
-            client = self._offline_client if endpoint.provider == "offline" else self._client
-            sizes = len(request.messages), len(request.tools)
-            backoff = None
-            for number in count(1):
-                self._on_event(RequestEvent(request.model, encoded.public_url, *sizes, number))
-                started = time.perf_counter()
-                complete = partial(self._complete, encoded, started, failed)
-                try:
-                    return await fetch(client, encoded, Attempt(number, complete))
-                except GatewayError as raised:
-                    error = redact_error(raised, endpoint.secrets)
-                failed.append(_failed_attempt(endpoint, error, started))
-                if _rejects_schema(request, error):
-                    self._rejected_schema = request.response_schema
-                    request = replace(request, response_schema=None, schema_optional=False)
-                    encoded = encode_request(endpoint, request, stream=fetch is open_stream)
-                    continue
-                if isinstance(error, ConfigurationError):
-                    raise error
-                if number > self._max_retries or not can_retry(error):
-                    break
-                self._on_event(RetryEvent(error, number, next_wait(error, number)))
-                backoff = backoff or Backoff()
-                await backoff.wait(error)
+                self._on_event(FallbackEvent(error, names[position - 1], names[position]))
+                request, first_error = replace(request, model=endpoint.model), None
+                backoff = replace(backoff, attempts=0)
+            attempt = partial(self._attempt, endpoint, request, fetch, backoff)
+            try:
+                return await backoff.retry(attempt, first_error)
+            except GatewayError as raised:
+                error = raised.with_traceback(None)  # without the frames of stamina
+            if isinstance(error, ConfigurationError):
+                raise error
             errors.append(error)
         raise combine_errors(errors)
 
@@ -312,9 +330,8 @@ class Gateway:
         duration = time.perf_counter() - started
         if failed or self._prices is not None or encoded.endpoint.provider == "offline":
             response = _with_cost(self._prices, encoded.endpoint, response, failed)
-        self._on_event(
-            ResponseEvent(response.model, response.finish_reason, response.usage, duration)
-        )
+        event = ResponseEvent(response.model, response.finish_reason, response.usage, duration)
+        self._on_event(event)
         unread = unread_tokens(encoded.request, encoded.body, response.usage)
         if unread is not None:
             self._on_event(_truncation_warning(encoded.endpoint.model, unread))

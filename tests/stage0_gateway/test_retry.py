@@ -159,15 +159,24 @@ async def test_retries_write_nothing_without_a_listener(capsys):
     assert logging.getLogger("stamina").handlers
 
 
-async def test_the_global_setting_of_the_retry_library_disables_retries():
+@each_method
+async def test_the_global_setting_of_the_retry_library_disables_retries(method):
     server = ModelServer(a=[refused()])
     stamina.set_active(False)
     try:
         with pytest.raises(ServerFailed):
-            await content(server.gateway(max_retries=5))
+            await content(server.gateway(max_retries=5), method)
     finally:
         stamina.set_active(True)
-    assert server.requested == ["a"]
+    assert (server.requested, server.reported("retry")) == (["a"], [])
+
+
+@each_method
+async def test_the_test_mode_of_the_retry_library_limits_the_attempts_of_each_model(method):
+    server = ModelServer(a=[refused()], b=[refused(), refused(), completion()])
+    with stamina.set_testing(True, attempts=2), pytest.raises(ServerFailed):
+        await content(server.gateway(max_retries=5), method)
+    assert server.requested == ["a", "a", "b", "b"]
 
 
 # ---- other models
@@ -246,13 +255,3 @@ async def test_the_traceback_shows_each_error_once():
     shown = "".join(format_exception(caught.value))
     assert shown.count("ServerFailed: broken") == 1
     assert "During handling" not in shown
-
-
-@each_method
-async def test_a_program_can_switch_off_all_retries(method, monkeypatch):
-    monkeypatch.setattr(stamina, "is_active", lambda: False)
-    server = ModelServer(one=[refused(), completion()])
-    async with server.gateway() as gateway:
-        with pytest.raises(ServerFailed):
-            await ask(gateway, method)
-    assert server.requested == ["one"]
