@@ -37,7 +37,7 @@ class FastTransport(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request; closing the response returns its connection to the pool."""
         if len(request.content) > _MAX_UNSTREAMED:
-            del request._content  # the adapter sends the stream instead
+            request = _with_unread_body(request)
         with _httpx_errors():
             response = cast("httpx.Response", await self._transport.handle_async_request(request))
         response.stream = _Body(cast("httpx.AsyncByteStream", response.stream))
@@ -51,7 +51,7 @@ class FastTransport(httpx.AsyncBaseTransport):
         connector = aiohttp.TCPConnector(
             limit=0, keepalive_timeout=KEEP_ALIVE, ssl=self._ssl_context
         )
-        connector._factory = partial(_Protocol, loop=asyncio.get_running_loop())
+        connector._factory = partial(_Protocol, loop=asyncio.get_running_loop())  # see _Protocol
         return aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -61,24 +61,29 @@ class FastTransport(httpx.AsyncBaseTransport):
 
 
 class _Protocol(ResponseHandler):
-    """A connection of aiohttp with stricter rules for its end and its reuse."""
+    """A connection of aiohttp with stricter rules for its end and its reuse.
 
-    _replied = False
-    """Whether the head of the final reply to the last request has been read."""
+    aiohttp has no option for the class of its connections, so `_new_session` sets a private
+    attribute of the connector. If aiohttp renames that, it uses its own class again, without these
+    rules. The tests of transports detect it.
+    """
+
+    _body: aiohttp.StreamReader | None = None
+    """The body of the final reply to the last request, as soon as its head has been read."""
 
     def set_response_params(self, **options: Any) -> None:
         """Start a request."""
-        self._replied = False
+        self._body = None
         super().set_response_params(**options)
 
     def feed_data(self, data: Any, size: int = 0) -> None:
-        """Receive the head of a reply."""
-        self._replied = data[0].code >= 200
+        """Receive the head of a reply, and its body."""
+        self._body = data[1] if data[0].code >= 200 else None
         super().feed_data(data, size)
 
     def data_received(self, data: bytes) -> None:
         """Parse bytes of a reply; close the connection if the reply was complete before."""
-        if data and self._replied and self._payload is not None and self._payload.is_eof():
+        if data and self._body is not None and self._body.is_eof():
             self.abort()
         else:
             super().data_received(data)
@@ -95,8 +100,8 @@ class _Protocol(ResponseHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Report a reset to the reader of a body; aiohttp treats it as the end of the body."""
-        if exc is not None and self._payload is not None and not self._payload.is_eof():
-            self._payload.set_exception(aiohttp.ClientPayloadError(str(exc)), exc)
+        if exc is not None and self._body is not None and not self._body.is_eof():
+            self._body.set_exception(aiohttp.ClientPayloadError(str(exc)), exc)
         super().connection_lost(exc)
 
     def close(self) -> None:
@@ -118,6 +123,17 @@ class _Body(httpx.AsyncByteStream):
     async def aclose(self) -> None:
         with _httpx_errors():
             await self._body.aclose()
+
+
+def _with_unread_body(request: httpx.Request) -> httpx.Request:
+    """Return a request of which the adapter sends the stream, because its content was not read."""
+    return type(request)(
+        request.method,
+        request.url,
+        headers=request.headers,
+        stream=request.stream,
+        extensions=request.extensions,
+    )
 
 
 @contextmanager

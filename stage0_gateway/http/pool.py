@@ -128,11 +128,9 @@ class _PooledBody(httpx.AsyncByteStream):
 
 
 def _has_surplus(transport: Any, network_stream: Any) -> bool:
-    """Return whether bytes after the reply were received, or may have been.
-
-    Neither httpx nor httpcore offers this, so private attributes are read. Without them, or if the
-    connection is closed, the result is True.
-    """
+    """Return whether bytes after the reply were received, or may have been."""
+    # httpx and httpcore have no public name for the connection of a transport and its HTTP state.
+    # If they rename these attributes, the result is True: each connection sends one request only.
     try:
         connection = transport._pool.connections[0]
         while not hasattr(connection, "_h11_state"):  # a proxy adds a level
