@@ -143,11 +143,13 @@ class Gateway:
             timeout = Timeouts(min(timeout, 10.0), timeout, timeout)
         limits = timeout, max_concurrency, max_reply_bytes
         offline = transport
-        if transport is None and any(one.provider == "offline" for one in self._endpoints):
+        if transport is None and any(
+            endpoint.provider == "offline" for endpoint in self._endpoints
+        ):
             from stage0_gateway.offline.model import OfflineModel
 
             offline = OfflineModel()
-            if all(one.provider == "offline" for one in self._endpoints):
+            if all(endpoint.provider == "offline" for endpoint in self._endpoints):
                 transport = offline
         self._client = self._offline_client = HttpClient(transport, *limits)
         if offline is not transport:
@@ -191,15 +193,15 @@ class Gateway:
     def has_prices(self) -> bool:
         """Whether costs can be known: prices were given, or the embedded model answers for free."""
         return self._prices is not None or all(
-            each.provider == "offline" for each in self._endpoints
+            endpoint.provider == "offline" for endpoint in self._endpoints
         )
 
     @property
     def secrets(self) -> tuple[str, ...]:
         """The keys of this gateway, with a hidden repr, for programs that remove them from logs."""
         keys = filter(None, self._keys.values()) if isinstance(self._keys, Mapping) else ()
-        used = (each for one in self._endpoints for each in one.secrets)
-        return tuple(dict.fromkeys(Secret(each) for each in (*used, *keys)))
+        used = (secret for endpoint in self._endpoints for secret in endpoint.secrets)
+        return tuple(dict.fromkeys(Secret(secret) for secret in (*used, *keys)))
 
     async def chat(self, messages: Messages, **options: Unpack[ChatOptions]) -> ChatResponse:
         """Send a conversation and return the whole reply.
@@ -367,7 +369,7 @@ class Gateway:
                 "False). Omit response_schema and describe the JSON in the prompt; stage2_output "
                 "validates the reply."
             )
-        return [one for one in endpoints if PROVIDERS[one.provider].supports_schema]
+        return [endpoint for endpoint in endpoints if PROVIDERS[endpoint.provider].supports_schema]
 
     async def aclose(self) -> None:
         """Close the connections. A later request raises a ConfigurationError.

@@ -212,7 +212,7 @@ def as_messages(messages: Messages, name: str = "messages") -> tuple[Message, ..
         return (Message.user(messages),)
     if isinstance(messages, Message | Mapping) or not isinstance(messages, Iterable):
         raise ValueError(f"{name} must be a text or a list of messages, not {messages!r:.80}.")
-    return tuple([one if isinstance(one, Message) else as_message(one) for one in messages])
+    return tuple([value if isinstance(value, Message) else as_message(value) for value in messages])
 
 
 def as_content(parts: Iterable[Part]) -> str | tuple[Part, ...]:

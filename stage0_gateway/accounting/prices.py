@@ -122,9 +122,10 @@ class Price:
     cache_write: float | None = None
 
     def __post_init__(self) -> None:
-        numbers = [one for one in astuple(self) if one is not None]
+        numbers = [number for number in astuple(self) if number is not None]
         if not all(
-            isinstance(one, int | float) and math.isfinite(one) and one >= 0 for one in numbers
+            isinstance(number, int | float) and math.isfinite(number) and number >= 0
+            for number in numbers
         ):
             raise ConfigurationError(
                 f"{self} is invalid. Pass US dollars per million tokens, 0 or more."

@@ -78,7 +78,7 @@ def _fill_object(
         texts.append(text[:MAX_QUESTION])
         known |= {name: text for name in properties if stems(name) and stems(name) <= stems(tool)}
     known = {name: known[name] for name in properties if _fits(known.get(name), properties[name])}
-    others = {name: each for name, each in properties.items() if name not in known}
+    others = {name: field for name, field in properties.items() if name not in known}
     rest = {**schema, "properties": others}
     fields, missing = fill(rest, "\n".join(texts))
     empty = {name: _EMPTY.get(_type(properties.get(name, {}))) for name in missing}

@@ -28,7 +28,7 @@ def _in_json(change: Callable[[str], str]) -> Callable[[ChatResponse], ChatRespo
     def change_reply(reply: ChatResponse) -> ChatResponse:
         message = reply.message
         if message.tool_calls:
-            calls = [replace(one, arguments=change(one.arguments)) for one in message.tool_calls]
+            calls = [replace(call, arguments=change(call.arguments)) for call in message.tool_calls]
             return replace(reply, message=replace(message, tool_calls=tuple(calls)))
         if not isinstance(parse_json(message.text), dict):
             return reply
@@ -51,7 +51,9 @@ def _wrong_argument_name(text: str) -> str:
     if not isinstance(arguments, dict) or not arguments:
         return text
     first = next(iter(arguments))
-    renamed = {f"{name}_name" if name == first else name: one for name, one in arguments.items()}
+    renamed = {
+        f"{name}_name" if name == first else name: argument for name, argument in arguments.items()
+    }
     return write_json(value | {"arguments": renamed} if "tool" in value else renamed)
 
 

@@ -35,8 +35,10 @@ _MAX_DEPTH = 3
 
 def describe_outcomes(conversation: Conversation) -> str:
     """Describe the result of each call, and the feedback on a rejected call."""
-    sentences = [_sentence(one) for one in conversation.outcomes if one.result is not None]
-    rejected = [one for one in conversation.outcomes if one.result is None]
+    sentences = [
+        _sentence(outcome) for outcome in conversation.outcomes if outcome.result is not None
+    ]
+    rejected = [outcome for outcome in conversation.outcomes if outcome.result is None]
     if rejected and conversation.feedback is not None:
         sentences.append(f"I gave up on {_subject(rejected[-1])}: {_ended(conversation.feedback)}")
     return " ".join(sentences)
@@ -76,10 +78,10 @@ def plain_text(value: Any, depth: int = 0) -> str:
         return "…"
     match value:
         case dict():
-            fields = ((name.replace("_", " "), one) for name, one in value.items())
-            return ", ".join(f"{name} {plain_text(one, depth + 1)}" for name, one in fields)
+            fields = ((name.replace("_", " "), field) for name, field in value.items())
+            return ", ".join(f"{name} {plain_text(field, depth + 1)}" for name, field in fields)
         case list():
-            return ", ".join(plain_text(one, depth + 1) for one in value)
+            return ", ".join(plain_text(item, depth + 1) for item in value)
         case str():
             return value
     return write_json(value)
@@ -90,8 +92,8 @@ def result_text(outcome: Outcome) -> str:
     result = outcome.result or ""
     value = parse_json(result)
     if isinstance(value, dict):
-        known = [one for one in outcome.arguments.values() if isinstance(one, str)]
-        value = {name: one for name, one in value.items() if one not in known}
+        known = [argument for argument in outcome.arguments.values() if isinstance(argument, str)]
+        value = {name: field for name, field in value.items() if field not in known}
     return result if value is None else plain_text(value)
 
 

@@ -33,17 +33,25 @@ def answer(request: ChatRequest) -> Message:
     for tool, clause in _clauses(conversation):
         arguments, missing = _fill(tool, clause, conversation.question, results)
         call = (tool.name, arguments)
-        made = [one for one in conversation.outcomes if (one.tool, one.arguments) == call]
+        made = [
+            outcome
+            for outcome in conversation.outcomes
+            if (outcome.tool, outcome.arguments) == call
+        ]
         if made:
-            successes = (one for one in made if one.result and not one.is_error)
-            results += [result_text(one)[:MAX_QUESTION] for one in successes]
+            successes = (outcome for outcome in made if outcome.result and not outcome.is_error)
+            results += [result_text(outcome)[:MAX_QUESTION] for outcome in successes]
         elif missing:
             questions.append(ask_for(tool.name, missing))
         elif len(conversation.outcomes) < MAX_CALLS:
             return _call_message(conversation, tool.name, arguments)
     schema = conversation.schema
     if schema is not None and schema != ANY_OBJECT:
-        found = [(one.tool, one.result) for one in conversation.outcomes if not one.is_error]
+        found = [
+            (outcome.tool, outcome.result)
+            for outcome in conversation.outcomes
+            if not outcome.is_error
+        ]
         return _reply(conversation, fill_reply(schema, conversation.question, found))
     sentences = [describe_outcomes(conversation), *questions[:1]]
     text = " ".join(filter(None, sentences)) or answer_in_words(conversation)

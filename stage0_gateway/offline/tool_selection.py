@@ -47,7 +47,7 @@ def properties_of(schema: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     properties = schema.get("properties")
     if not isinstance(properties, Mapping):
         return {}
-    return {name: one for name, one in properties.items() if isinstance(one, Mapping)}
+    return {name: field for name, field in properties.items() if isinstance(field, Mapping)}
 
 
 def _score(tool: ToolSpec, words: frozenset[str]) -> float:

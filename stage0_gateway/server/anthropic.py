@@ -70,7 +70,7 @@ def decode_request(body: Mapping[str, Any], path: str = "") -> ChatRequest:
         temperature=as_number(body.get("temperature"), "'temperature'"),
         max_tokens=as_integer(body.get("max_tokens"), "'max_tokens'"),
         response_schema=_response_schema(body.get("output_config")),
-        stop=tuple(as_text(one, "'stop_sequences'") for one in stop),
+        stop=tuple(as_text(text, "'stop_sequences'") for text in stop),
         reasoning=_reasoning(body),
     )
 
@@ -227,7 +227,7 @@ def _reply_block(part: Part) -> dict[str, Any] | None:
     """Encode a part; None for files and for parts of another provider."""
     match part:
         case TextPart(text, citations):
-            cited = {"citations": [_reply_citation(one) for one in citations]} if citations else {}
+            cited = {"citations": [*map(_reply_citation, citations)]} if citations else {}
             return {"type": "text", "text": text, **cited}
         case ThinkingPart(text):
             return {"type": "thinking", "thinking": text, "signature": "", **own_data(part, NAME)}
@@ -282,12 +282,12 @@ def _start_and_deltas(
     """Return the start of a block, and the deltas that complete it."""
     match block:
         case {"type": "text", "text": text}:
-            deltas = [{"type": "text_delta", "text": one} for one in split(text, piece)]
+            deltas = [{"type": "text_delta", "text": delta} for delta in split(text, piece)]
             for cited in block.get("citations", ()):
                 deltas.append({"type": "citations_delta", "citation": cited})
             return {"type": "text", "text": ""}, deltas
         case {"type": "thinking", "thinking": text, "signature": signature}:
-            deltas = [{"type": "thinking_delta", "thinking": one} for one in split(text, piece)]
+            deltas = [{"type": "thinking_delta", "thinking": delta} for delta in split(text, piece)]
             if signature:
                 deltas.append({"type": "signature_delta", "signature": signature})
             return {**block, "thinking": "", "signature": ""}, deltas
@@ -295,6 +295,6 @@ def _start_and_deltas(
             # Without arguments, a server sends one empty delta.
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             pieces = ["", *split(text, piece)] if value else [""]
-            deltas = [{"type": "input_json_delta", "partial_json": one} for one in pieces]
+            deltas = [{"type": "input_json_delta", "partial_json": delta} for delta in pieces]
             return {**block, "input": {}}, deltas
     return dict(block), []

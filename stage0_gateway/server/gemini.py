@@ -93,7 +93,7 @@ def decode_request(body: Plain, path: str = "") -> ChatRequest:
         temperature=as_number(generation.get("temperature"), "'temperature'"),
         max_tokens=as_integer(generation.get("maxOutputTokens"), "'maxOutputTokens'"),
         response_schema=_response_schema(generation),
-        stop=tuple(as_text(one, "'stopSequences'") for one in stop),
+        stop=tuple(as_text(text, "'stopSequences'") for text in stop),
         reasoning=_reasoning(generation.get("thinkingConfig")),
     )
 
@@ -229,7 +229,7 @@ def encode_reply(reply: ChatResponse) -> dict[str, Any]:
 
 def encode_stream(reply: ChatResponse, *, piece: int = 8) -> Iterator[str]:
     """Encode a reply as events with one part each; the last one ends the reply."""
-    parts = [one for part in _reply_parts(reply) for one in _in_pieces(part, piece)]
+    parts = [fragment for part in _reply_parts(reply) for fragment in _in_pieces(part, piece)]
     for part in parts[:-1]:
         yield event({"candidates": [_candidate([part])], **_identity(reply)})
     last = encode_reply(reply)

@@ -28,10 +28,10 @@ _UNDERSCORE = re.compile(r"(?<=[a-zA-Z0-9])_+([a-zA-Z0-9])")
 def with_one_spelling(value: Any) -> Any:
     """Return a request, or a part of it, with camelCase fields and JSON Schemas."""
     if isinstance(value, list):
-        return [with_one_spelling(one) for one in value]
+        return [with_one_spelling(item) for item in value]
     if not isinstance(value, Mapping):
         return value
-    return {name: _field(name, one) for name, one in _camel_case(value).items()}
+    return {name: _field(name, field) for name, field in _camel_case(value).items()}
 
 
 def _field(name: str, value: Any) -> Any:
@@ -50,10 +50,10 @@ def _camel_case(fields: Mapping[str, Any]) -> dict[str, Any]:
 def json_schema(value: Any) -> Any:
     """Return one of Google's schemas as a JSON Schema; a JSON Schema is unchanged."""
     if isinstance(value, list):
-        return [json_schema(one) for one in value]
+        return [json_schema(item) for item in value]
     if not isinstance(value, Mapping):
         return value
-    schema = {name: _keyword(name, one) for name, one in _camel_case(value).items()}
+    schema = {name: _keyword(name, keyword) for name, keyword in _camel_case(value).items()}
     if schema.get("type") in ("type_unspecified", ""):
         del schema["type"]
     return _with_null(schema) if schema.pop("nullable", None) is True else schema
@@ -63,13 +63,13 @@ def _keyword(name: str, value: Any) -> Any:
     """Convert the value of a keyword."""
     match name, value:
         case (("properties" | "defs" | "$defs" | "definitions"), Mapping()):
-            return {key: json_schema(one) for key, one in value.items()}
+            return {key: json_schema(schema) for key, schema in value.items()}
         case (("items" | "prefixItems" | "anyOf" | "oneOf" | "allOf" | "additionalProperties"), _):
             return json_schema(value)
         case "type", str():
             return value.lower()
         case "type", list():
-            return [one.lower() if isinstance(one, str) else one for one in value]
+            return [kind.lower() if isinstance(kind, str) else kind for kind in value]
         case _, str() if name.startswith(("min", "max")) and value.isdecimal():
             return int(value)
     return value

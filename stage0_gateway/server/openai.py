@@ -64,7 +64,7 @@ def decode_request(body: Mapping[str, Any], path: str = "") -> ChatRequest:
         temperature=as_number(body.get("temperature"), "'temperature'"),
         max_tokens=as_integer(max_tokens, "'max_tokens'"),
         response_schema=_response_schema(body.get("response_format")),
-        stop=tuple(as_text(one, "'stop'") for one in stop),
+        stop=tuple(as_text(text, "'stop'") for text in stop),
         reasoning=read_reasoning(body.get("reasoning_effort")),
         cache_key=as_text(body.get("prompt_cache_key"), "'prompt_cache_key'") or None,
     )

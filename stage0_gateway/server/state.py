@@ -60,7 +60,9 @@ def _references(name: str, body: Mapping[str, Any]) -> Iterator[tuple[str, str]]
 
 
 def _objects(values: Any) -> Iterable[Mapping[str, Any]]:
-    return (one for one in values if isinstance(one, Mapping)) if isinstance(values, list) else ()
+    return (
+        (item for item in values if isinstance(item, Mapping)) if isinstance(values, list) else ()
+    )
 
 
 def _is_reference(item: Mapping[str, Any]) -> bool:

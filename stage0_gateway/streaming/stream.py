@@ -127,7 +127,7 @@ class MessageStream:
     def off(self, name: str, listener: Listener) -> Self:
         """Remove a listener that `on` or `once` added."""
         waiting = self._listeners.get(name, [])
-        for entry in [one for one in waiting if one[0] == listener][:1]:
+        for entry in [entry for entry in waiting if entry[0] == listener][:1]:
             waiting.remove(entry)
         return self
 
@@ -283,7 +283,9 @@ class MessageStream:
     def _emit(self, events: list[StreamEvent]) -> None:
         for chosen, queue in self._queues.values():
             all_chosen = chosen is EVENT_NAMES
-            queue.extend(events if all_chosen else [one for one in events if one.name in chosen])
+            queue.extend(
+                events if all_chosen else [event for event in events if event.name in chosen]
+            )
         if self._listeners:
             self._call_listeners(events)
 

@@ -164,7 +164,7 @@ def _block(part: Part) -> dict[str, Any] | None:
             return {"type": "thinking", "thinking": text, **signed} if signed else None
         case TextPart(text, citations):
             block: dict[str, Any] = {"type": "text", "text": text}
-            if cited := [data for one in citations if (data := own_data(one, NAME))]:
+            if cited := [data for citation in citations if (data := own_data(citation, NAME))]:
                 block["citations"] = cited
             return deep_merge(block, own_data(part, NAME)) if text.strip() else None
         case ImagePart(data, media_type, url):

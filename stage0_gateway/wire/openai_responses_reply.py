@@ -177,7 +177,7 @@ class OpenAIResponsesReader(ReplyReader):
                     if name != "type" and value is not None
                 }
                 summaries = as_list(fields.get("summary"), "summary")
-                texts = (as_text(one.get("text"), "text") for one in summaries)
+                texts = (as_text(summary.get("text"), "text") for summary in summaries)
                 self._complete(block, "\n\n".join(filter(None, texts)))
                 if encrypted := as_text(fields.get("encrypted_content"), "encrypted_content"):
                     self.builder.sign(block, "encrypted_content", encrypted)
@@ -201,7 +201,7 @@ class OpenAIResponsesReader(ReplyReader):
                 self._complete(text_block, text)
                 for note in as_list(content.get("annotations"), "annotations"):
                     self._cite(text_block, note)
-        if refusals := [as_text(one.get("refusal"), "refusal") for one in contents]:
+        if refusals := [as_text(content.get("refusal"), "refusal") for content in contents]:
             self._refusals[item.number] = "".join(refusals)
         if phase := fields.get("phase"):
             for block in item.blocks.values():
