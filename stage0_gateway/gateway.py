@@ -200,8 +200,10 @@ class Gateway:
     def secrets(self) -> tuple[str, ...]:
         """The keys of this gateway, with a hidden repr, for programs that remove them from logs."""
         keys = filter(None, self._keys.values()) if isinstance(self._keys, Mapping) else ()
-        used = (secret for endpoint in self._endpoints for secret in endpoint.secrets)
-        return tuple(dict.fromkeys(Secret(secret) for secret in (*used, *keys)))
+        found: list[str] = []
+        for endpoint in self._endpoints:
+            found += endpoint.secrets
+        return tuple(dict.fromkeys(map(Secret, (*found, *keys))))
 
     async def chat(self, messages: Messages, **options: Unpack[ChatOptions]) -> ChatResponse:
         """Send a conversation and return the whole reply.

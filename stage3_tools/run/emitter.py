@@ -5,13 +5,14 @@
     emit_soon    where nothing can be awaited, such as inside of a tool's progress report
 
 Listeners are called in the order given, one after another. One that raises receives nothing more;
-the others receive the event all the same. A run that was cancelled awaits no listener: an async one
-then runs in a task of its own, and does not overtake an earlier one. Used by `RunState`.
+the others receive the event all the same. A run that was cancelled awaits no listener: a task
+of its own then awaits the async ones, in their order. Used by `RunState`.
 """
 
 import asyncio
 import inspect
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -54,7 +55,8 @@ class EventEmitter:
     _error: Exception | None = None  # of a listener; the next `emit` raises it
     _started: float = 0.0
     _loop: asyncio.AbstractEventLoop | None = None
-    _unfinished: asyncio.Task[None] | None = None  # the newest one that was not awaited
+    _unfinished: deque[tuple[Listener, Awaitable[Any]]] = field(default_factory=deque)
+    _finisher: asyncio.Task[None] | None = None  # awaits the unfinished async listeners
 
     def use(self, listeners: Iterable[Listener]) -> None:
         """Use these listeners from now on, without those that have raised."""
@@ -134,9 +136,8 @@ class EventEmitter:
         interruption: BaseException | None = None
         waits = self._waits()
         try:
-            if waits and self._unfinished is not None:
-                unfinished, self._unfinished = self._unfinished, None
-                await unfinished
+            if waits and self._finisher is not None:
+                await asyncio.wait({self._finisher})
         except BaseException as error:
             interruption = error
         for listener in tuple(self.listeners):
@@ -171,17 +172,17 @@ class EventEmitter:
 
     def _finish_later(self, listener: Listener, returned: Awaitable[Any]) -> None:
         """Await an async listener in a task of its own, behind the ones before it."""
-        before = self._unfinished
+        self._unfinished.append((listener, returned))
+        if self._finisher is None or self._finisher.done():
+            self._finisher = asyncio.create_task(self._finish())
 
-        async def finish() -> None:
-            if before is not None:
-                await asyncio.wait({before})
+    async def _finish(self) -> None:
+        while self._unfinished:
+            listener, returned = self._unfinished.popleft()
             try:
                 await returned
             except Exception as error:
                 self._fail(listener, error)
-
-        self._unfinished = asyncio.create_task(finish())
 
     def _fail(self, listener: Listener, error: Exception) -> None:
         self._failed.append(listener)

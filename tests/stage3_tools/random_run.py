@@ -117,7 +117,7 @@ class RandomRun:
             *[None] * 4,
             RunLimits(tokens=rng.randint(20, 900)),
             RunLimits(seconds=50),
-            RunLimits(cost=0.01),
+            RunLimits(cost=0.01) if self.gateway is None else None,  # without prices it is refused
             RunLimits(seconds=rng.random() / 100),
         ]
         return {
