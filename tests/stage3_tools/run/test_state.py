@@ -41,14 +41,15 @@ def test_usage_and_cost_of_all_replies_are_added_up():
         reply("b"),
         reply("c", usage=Usage(1, None, 3), cost=0.25),
     ):
-        run.add_usage(each)
-    assert (run.usage, run.cost, run.last_content) == (Usage(11, 5, 3), 0.75, "c")
+        run.add_reply(each)
+    assert (run.counts.usage, run.counts.cost) == (Usage(11, 5, 3), 0.75)
+    assert (run.last_content, run.last_usage) == ("c", Usage(1, None, 3))
 
 
 def test_the_cost_is_unknown_if_no_reply_has_a_cost():
     run = a_run()
-    run.add_usage(reply())
-    assert run.cost is None
+    run.add_reply(reply())
+    assert run.counts.cost is None
 
 
 def test_the_prompt_dialect_is_the_default():
@@ -60,9 +61,11 @@ def test_the_prompt_dialect_is_the_default():
 async def test_a_listener_receives_the_events_of_the_current_turn():
     got = []
     run = a_run(on_event=got.append)
-    await run.notify(TurnEnded, usage=None)
-    assert got == [TurnEnded(turn=0, usage=None)]
-    await a_run().notify(TurnEnded, usage=None)  # works without a listener
+    for _ in range(2):
+        await run.events.emit(TurnEnded, usage=None)
+        run.next_turn()
+    assert got == [TurnEnded(turn=0, usage=None), TurnEnded(turn=1, usage=None)]
+    await a_run().events.emit(TurnEnded, usage=None)  # works without a listener
 
 
 async def test_the_token_usage_of_a_server_calibrates_the_counter_of_the_session():
@@ -75,7 +78,7 @@ async def test_the_token_usage_of_a_server_calibrates_the_counter_of_the_session
     run = a_run()
     run.transcript = Transcript(store, "s", KeepSystemAndRecent(max_tokens=100), One(), calibration)
     await run.transcript.for_request(extra_text="tools")
-    run.add_usage(reply(usage=Usage(10, 5)))
+    run.add_reply(reply(usage=Usage(10, 5)))
     assert calibration.ratio == pytest.approx(10 / (4 + 1 + 1) * 1.03)
 
 
@@ -83,7 +86,7 @@ async def test_screen_counts_calls_and_raises_when_a_limit_is_reached():
     run = a_run(limits=RunLimits(tokens=10))
     call = ToolCall("c", "f")
     assert [run.screen(call) for _ in range(3)][2].startswith("\nNote: this is call 3 in a row")
-    run.usage += Usage(10, 0)
+    run.add_reply(reply(usage=Usage(10, 0)))
     with pytest.raises(ToolError, match=r"10 were used\. This call was not run\.") as raised:
         run.screen(call)
     assert raised.value.kind == "interrupted"
@@ -105,6 +108,6 @@ async def test_an_exception_of_a_listener_in_a_tool_is_raised_at_the_next_event(
         raise LookupError("broken")
 
     run = a_run(on_event=listen)
-    await run.notify_safely(TurnEnded, usage=None)
+    await run.events.emit_safely(TurnEnded, usage=None)
     with pytest.raises(LookupError, match="broken"):
-        await run.notify(TurnEnded, usage=None)
+        await run.events.emit(TurnEnded, usage=None)

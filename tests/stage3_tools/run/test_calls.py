@@ -2,7 +2,6 @@ import asyncio
 from datetime import date
 
 import pytest
-from stage3_tools.run.recorder import run_and_record_calls
 
 from stage0_gateway import Message, ToolCall
 from stage1_context import (
@@ -29,6 +28,7 @@ from stage3_tools import (
     execute_tool_call,
     tool,
 )
+from stage3_tools.run.calls import run_calls
 from tests.stage3_tools.conversation import Recorder, unused_chat
 from tests.tables import for_each
 
@@ -43,12 +43,11 @@ class Answering:
         given = ToolLoopOptions(**{"on_event": self.events.append, **options})
         deps = ToolLoopDeps(unused_chat, ContextEngine(), OutputController(), self.registry)
         transcript = Transcript.of([Message.user("Go."), Message.assistant("", calls)])
-        self.run = RunState(deps, transcript, given, turns=1)
+        self.run = RunState(deps, transcript, given)
+        self.run.next_turn()
 
     async def __call__(self, **rest):
-        return await run_and_record_calls(
-            self.run, self.registry, self.calls, expected_length=2, **rest
-        )
+        return await run_calls(self.run, self.registry, self.calls, since=2, **rest)
 
     @property
     def event_names(self):
@@ -218,7 +217,7 @@ async def test_a_run_that_was_stopped_records_no_further_start(end, exclusive):
         elif end == "aborted":
             abort.set()
         else:
-            answering.run.started -= 100
+            answering.run.counts.started -= 100
 
     abort = Abort()
     gates = Gates("BCD" if exclusive else "bcd")
@@ -404,7 +403,10 @@ async def test_each_call_is_announced_before_its_approval():
         on_event=lambda event: order.append(event.name),
     )
     await answering()
-    assert order == ["tool_call", "a", "tool_call", "b", "approval_pending", "approval_pending"]
+    assert order == [
+        *("tool_call", "a", "approval", "tool_call", "b", "approval"),
+        *("approval_pending", "approval_pending"),
+    ]
 
 
 async def test_a_result_is_stored_as_soon_as_all_earlier_results_are_stored():

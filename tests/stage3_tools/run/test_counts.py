@@ -1,9 +1,8 @@
-from stage3_tools.run.repeats import Repeats
-
 from stage0_gateway import Gateway, ImagePart, ScriptedModel, TextPart, ToolCall
 from stage1_context import ContextEngine
 from stage2_output import OutputController
 from stage3_tools import Tool, ToolError, ToolLoopDeps, ToolRegistry, run_tool_loop
+from stage3_tools.run.counts import Repeats
 from tests.stage3_tools.conversation import DONE
 from tests.tables import for_each
 
