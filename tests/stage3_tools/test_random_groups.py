@@ -168,30 +168,27 @@ class PendingCalls(RuleBasedStateMachine):
             if plan.kind != "unknown"
         ]
         self.calls = [ToolCall(f"c{place}", f"t{place}", "{}") for place in range(len(self.plans))]
-        self.registry, self.pending = (
-            ToolRegistry(*registered),
-            [PendingCall(c) for c in self.calls],
-        )
+        registry, settings = ToolRegistry(*registered), ExecutionSettings()
+        self.pending = [PendingCall(call, registry, settings) for call in self.calls]
         self.task = asyncio.create_task(self.run())
 
     async def run(self):
-        settings = ExecutionSettings()
         try:
             for one in self.pending:
-                await one.prepare(self.registry, settings)
-                if one.is_waiting:
+                await one.prepare()
+                if one.phase == "waiting":
                     one.reject()
             for group in groups(self.pending):
-                running = run_group(group, settings, self.parallel)
+                running = run_group(group, self.parallel)
                 async with aclosing(running) as ended:
                     async for one in ended:
                         await asyncio.sleep(0)  # as a store does
                         self.ended.append(one.call.id)
-            self.results = [await one.review(settings) for one in self.pending]
+            self.results = [await one.review() for one in self.pending]
         except BaseException:
             self.tools.stopping = True
             await cancel(self.pending)
-            self.results = [one.interrupt(settings) for one in self.pending]
+            self.results = [one.interrupt() for one in self.pending]
             raise
 
     def tick(self, times):

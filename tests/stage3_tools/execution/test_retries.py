@@ -1,39 +1,48 @@
+"""Tests of retries: which failures are repeated, how often, and after which waits."""
+
 import asyncio
 
 import pytest
 import stamina
 
 from stage0_gateway import ToolCall
-from stage3_tools import Retry, Tool, ToolError, ToolRegistry, execute_tool_call
-from stage3_tools.execution.retries import can_retry, policy_of, retry
+from stage3_tools import (
+    ExecutionSettings,
+    Retry,
+    Tool,
+    ToolError,
+    ToolRegistry,
+    execute_tool_call,
+)
+from stage3_tools.execution.retries import MAX_WAIT, can_retry, policy_of, wait_before_retry
 from tests.tables import for_each
+
+CALL = ToolCall("c", "f", "{}")
 
 
 def tool_of(effect="read", retry=None):
     return Tool("f", "", None, lambda arguments: None, effect=effect, retry=retry)
 
 
-class Attempts:
-    """A function that fails with these errors in order, then succeeds."""
+class Failing:
+    """A tool that fails with these errors in order, then succeeds."""
 
-    def __init__(self, *errors):
+    def __init__(self, *errors, effect="read", retry=None):
         self.errors, self.numbers, self.reported = list(errors), [], []
+        self.tool = Tool("f", execute=self.attempt, effect=effect, retry=retry)
 
-    async def once(self, number):
-        self.numbers.append(number)
+    async def attempt(self, arguments, context):
+        self.numbers.append(context.attempt)
         if self.errors:
             raise self.errors.pop(0)
         return "ok"
 
-    async def under(self, tool):
-        try:
-            return await self.once(1)
-        except ToolError as error:
-            if not can_retry(tool, error, 1, None):
-                raise
-            return await retry(tool, error, self.once, on_retry=self.on_retry)
+    async def result(self, **settings):
+        given = ExecutionSettings(on_retry=self.on_retry, **settings)
+        return await execute_tool_call(ToolRegistry(self.tool), CALL, given)
 
-    def on_retry(self, error, number):
+    def on_retry(self, call, error, number):
+        assert call is CALL
         self.reported.append((error.kind, number))
 
 
@@ -44,27 +53,40 @@ FINAL = ToolError("execution", "x")
 
 @for_each("effect", ["read", "idempotent"])
 async def test_a_retryable_error_is_retried_until_success(effect):
-    attempts = Attempts(TIMEOUT, NETWORK, TIMEOUT)
-    assert await attempts.under(tool_of(effect)) == "ok"
-    assert attempts.numbers == [1, 2, 3, 4]
-    assert attempts.reported == [("timeout", 1), ("network", 2), ("timeout", 3)]
+    failing = Failing(TIMEOUT, NETWORK, TIMEOUT, effect=effect)
+    result = await failing.result()
+    assert (result.status, result.output, result.attempts) == ("completed", "ok", 4)
+    assert failing.numbers == [1, 2, 3, 4]
+    assert failing.reported == [("timeout", 1), ("network", 2), ("timeout", 3)]
 
 
 @for_each("error, tries", [(TIMEOUT, 4), (NETWORK, 6), (FINAL, 1)])
 async def test_the_number_of_attempts_depends_on_the_error_kind(error, tries):
-    attempts = Attempts(*[error] * 10)
-    with pytest.raises(ToolError) as raised:
-        await attempts.under(tool_of())
-    assert raised.value is error
-    assert attempts.numbers == [*range(1, tries + 1)]
+    failing = Failing(*[error] * 10)
+    result = await failing.result()
+    assert (result.error.kind, result.error.message) == (error.kind, error.message)
+    assert (result.status, result.attempts) == ("error", tries)
+    assert failing.numbers == [*range(1, tries + 1)]
+    assert failing.reported == [(error.kind, number) for number in range(1, tries)]
 
 
 async def test_a_final_error_ends_the_retries():
-    attempts = Attempts(TIMEOUT, FINAL, TIMEOUT)
-    with pytest.raises(ToolError) as raised:
-        await attempts.under(tool_of())
-    assert raised.value is FINAL
-    assert attempts.numbers == [1, 2]
+    failing = Failing(TIMEOUT, FINAL, TIMEOUT)
+    result = await failing.result()
+    assert (result.error.kind, result.attempts) == ("execution", 2)
+    assert (failing.numbers, failing.reported) == ([1, 2], [("timeout", 1)])
+
+
+async def test_a_write_is_not_retried():
+    failing = Failing(NETWORK, effect="write")
+    result = await failing.result()
+    assert (result.error.kind, failing.numbers, failing.reported) == ("network", [1], [])
+
+
+async def test_after_a_stop_a_failure_is_not_retried():
+    failing = Failing(NETWORK, NETWORK)
+    result = await failing.result(stopped=lambda: bool(failing.numbers))
+    assert (result.error.kind, failing.numbers, failing.reported) == ("network", [1], [])
 
 
 @for_each(
@@ -98,6 +120,44 @@ def test_the_retry_policy_is_taken_from_tool_then_error_then_kind(tool, error, p
     assert policy_of(tool, error) == policy
 
 
+@for_each(
+    "tool, error, attempts, stopped, may_follow",
+    [
+        (tool_of(), TIMEOUT, 1, None, True),
+        (tool_of(), TIMEOUT, 3, None, True),
+        (tool_of(), TIMEOUT, 4, None, False),
+        (tool_of(), FINAL, 1, None, False),
+        (tool_of("write"), TIMEOUT, 1, None, False),
+        (tool_of(), TIMEOUT, 1, lambda: False, True),
+        (tool_of(), TIMEOUT, 1, lambda: True, False),
+    ],
+)
+async def test_another_attempt_may_follow_if_the_policy_and_the_run_allow_it(
+    tool, error, attempts, stopped, may_follow
+):
+    assert can_retry(tool, error, attempts, stopped) is may_follow
+
+
+@for_each(
+    "attempt, base",
+    [(1, 2.0), (2, 4.0), (3, 8.0), (4, 16.0)],
+)
+def test_the_wait_before_a_retry_doubles_with_a_jitter_of_half_the_delay(attempt, base):
+    waits = {wait_before_retry(tool_of(), NETWORK, attempt) for _ in range(50)}
+    assert len(waits) > 1
+    assert base <= min(waits) <= max(waits) <= base + 1.0
+
+
+def test_the_wait_before_a_retry_is_limited():
+    assert wait_before_retry(tool_of(retry=Retry(90, 2.0)), NETWORK, 80) == MAX_WAIT
+
+
+@for_each("attempt", [1, 9])
+def test_the_wait_that_an_error_requests_is_used_unchanged(attempt):
+    asks = ToolError("network", "x", retryable=True, retry_delay=0.7)
+    assert wait_before_retry(tool_of(retry=Retry(3, 5.0)), asks, attempt) == 0.7
+
+
 @pytest.fixture
 def waits():
     """Collect the delay in seconds before each retry."""
@@ -109,7 +169,7 @@ def waits():
 
 
 async def test_the_delay_of_a_tool_doubles_with_each_retry(waits):
-    await Attempts(*[NETWORK] * 3).under(tool_of(retry=Retry(3, 0.001)))
+    await Failing(*[NETWORK] * 3, retry=Retry(3, 0.001)).result()
     assert len(waits) == 3
     assert all(
         base <= wait <= base + 0.0005
@@ -119,8 +179,13 @@ async def test_the_delay_of_a_tool_doubles_with_each_retry(waits):
 
 async def test_the_delay_of_an_error_is_constant(waits):
     asks = ToolError("network", "x", retryable=True, retry_delay=0.002)
-    await Attempts(asks, asks).under(tool_of())
+    await Failing(asks, asks).result()
     assert waits == [0.002, 0.002]
+
+
+async def test_the_first_attempt_does_not_wait(waits):
+    assert (await Failing().result()).attempts == 1
+    assert waits == []
 
 
 async def test_a_tool_that_converts_its_cancellation_is_not_retried():
@@ -134,7 +199,7 @@ async def test_a_tool_that_converts_its_cancellation_is_not_retried():
             raise NETWORK from None
 
     registry = ToolRegistry(Tool("f", "", None, failing, effect="read"))
-    running = asyncio.create_task(execute_tool_call(registry, ToolCall("c", "f", "{}")))
+    running = asyncio.create_task(execute_tool_call(registry, CALL))
     while not numbers:  # noqa: ASYNC110 (no event exists yet)
         await asyncio.sleep(0)
     running.cancel()

@@ -17,22 +17,23 @@ class Group:
     """Pending calls with the settings to run them."""
 
     def __init__(self, registry, calls, settings=None, max_parallel=8):
-        self.registry, self.settings = registry, settings or ExecutionSettings()
-        self.pending, self.max_parallel = [PendingCall(call) for call in calls], max_parallel
+        settings = settings or ExecutionSettings()
+        self.pending = [PendingCall(call, registry, settings) for call in calls]
+        self.max_parallel = max_parallel
 
     async def run(self):
         for one in self.pending:
-            await one.prepare(self.registry, self.settings)
+            await one.prepare()
         for group in groups(self.pending):
-            async for _ in run_group(group, self.settings, self.max_parallel):
+            async for _ in run_group(group, self.max_parallel):
                 pass
         for one in self.pending:
-            await one.review(self.settings)
+            await one.review()
 
     async def stop(self):
         """Cancel the calls and return their results."""
         await cancel(self.pending)
-        return [one.interrupt(self.settings) for one in self.pending]
+        return [one.interrupt() for one in self.pending]
 
 
 class GatedTools:
