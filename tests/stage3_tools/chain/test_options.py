@@ -1,12 +1,13 @@
 """Tests of the options of a chain, its callbacks and its events."""
 
 import asyncio
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
-from stage0_gateway import ChatResponse, Gateway, Message, ScriptedModel, ToolCall
+from stage0_gateway import ChatResponse, Gateway, Message, ScriptedModel, ServerFailed, ToolCall
 from stage1_context import ContextEngine, MessageHistory
 from stage3_tools import (
     NativeDialect,
@@ -57,9 +58,11 @@ async def test_a_function_is_sent_a_schema_if_its_gateway_is_named(named):
             return await gateway.chat(messages, **options)
 
         options = ToolChainOptions(chat, gateway=gateway if named else None, output_type=schema)
-        result = await execute_tool_chain(
-            ToolRegistry(Recorder().tool), native_calls(("f", {})), options
-        )
+        warned = pytest.warns(UserWarning, match="The model of this run is unknown")
+        with nullcontext() if named else warned:
+            result = await execute_tool_chain(
+                ToolRegistry(Recorder().tool), native_calls(("f", {})), options
+            )
     assert result.output == {"n": 1}
     assert (model.requests[0].response_schema is not None) == named
 
@@ -197,18 +200,23 @@ async def test_the_raw_text_of_decisions_is_not_displayed(chain, streamed):
     assert shown == ["[f …]", "[f ✓]", "[f ✓]\n\ndone"]
 
 
-async def test_a_chain_emits_the_events_of_a_run_from_its_first_decision_on(chain):
+async def test_a_chain_emits_the_events_of_a_run_without_the_request_of_its_first_reply(chain):
     events = []
     result = await chain(native_calls(("f", {})), Recorder().tool, on_event=events.append)
     assert [event.name for event in events] == [
-        *["decision", "tool_call", "tool_result", "turn_end"],
-        *["turn_start", "decision", "turn_end", "loop_end"],
+        *["run_start", "decision", "tool_call", "tool_result", "turn_end"],
+        *["turn_start", "request", "reply_text", "reply", "decision", "turn_end", "loop_end"],
     ]
+    assert [event.turn for event in events] == [*[0] * 5, *[1] * 7]
+    assert (events[0].entry, events[0].question) == ("chain", None)
     assert (events[-1].status, events[-1].reply) == (result.status, "done")
     events.clear()
     await chain(native_calls(("f", {})), Recorder().tool, replies=[500], on_event=events.append)
-    assert [event.name for event in events][-2:] == ["turn_start", "loop_end"]
-    assert (events[-1].status, events[-1].reply) == ("error", None)
+    names = [event.name for event in events][-4:]
+    assert names == ["turn_start", "request", "request_failed", "loop_end"]
+    assert (events[-1].status, events[-1].reply, events[-1].result) == ("error", None, None)
+    assert events[-1].error is events[-2].error
+    assert type(events[-1].error) is ServerFailed
 
 
 @for_each("callback", ["on_tool_call_start", "on_tool_call_complete", "on_llm_response_update"])
@@ -233,22 +241,21 @@ async def test_an_exception_of_a_callback_propagates_and_every_announced_call_ha
 
 
 async def test_after_a_listener_raises_the_history_still_has_every_result():
-    """The listener is `on_event`, which also receives the results stored after its exception."""
     received, registry = [], ToolRegistry(Recorder().tool)
 
-    def once(event):
-        received.append(event)
-        if event.name == "tool_result" and len(received) < 5:
+    def break_at_the_first_result(event):
+        if event.name == "tool_result":
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         await execute_tool_chain(
             registry,
             native_calls(("f", {}), ("f", {"x": 2})),
-            ToolChainOptions(unused_chat, on_event=once),
+            ToolChainOptions(unused_chat, on_event=[break_at_the_first_result, received.append]),
         )
     results = [each.result for each in received if each.name == "tool_result"]
     assert [(each.call_id, each.output) for each in results] == [("a", "ok"), ("b", "ok")]
+    assert (received[-1].name, received[-1].status) == ("loop_end", "error")
 
 
 # ---- invalid options and defaults

@@ -879,15 +879,31 @@ async def test_a_session_can_switch_from_text_to_native_calls_and_back(new_conve
 # ---- streams
 
 
-def without_streams(events):
-    """Return the events without `reply_stream` and without durations."""
-    return [
-        replace(event, result=replace(event.result, duration=0.0))
-        if event.name == "tool_result"
-        else event
-        for event in events
-        if event.name != "reply_stream"
-    ]
+def comparable(events):
+    """Return the events without streams and their words, without times and names of listeners."""
+    compared = []
+    for event in events:
+        match event.name:
+            case "run_start":
+                compared.append(replace(event, started=0.0, options={}))
+            case "reply":
+                compared.append(replace(event, seconds=0.0))
+            case "tool_result":
+                compared.append(replace(event, result=replace(event.result, duration=0.0)))
+            case name if name not in ("reply_stream", "reply_text"):
+                compared.append(event)
+    return compared
+
+
+def words(events):
+    """Return the words of each reply for people, and the number of their pieces."""
+    replies = [[]]
+    for event in events:
+        if event.name == "reply_text":
+            replies[-1].append(event.delta)
+        elif event.name == "reply":
+            replies.append([])
+    return [("".join(pieces), len(pieces)) for pieces in replies if pieces]
 
 
 def without_times(result):
@@ -916,21 +932,22 @@ async def test_a_streamed_run_gives_the_same_result_and_its_text_piece_by_piece(
         Message.assistant((*thought, TextPart("I am looking.")), calls),
         "It is sunny in 上海.",
     ]
-    whole = new_conversation(wire, replies, Recorder(parameters=CITY).tool)
-    streamed = new_conversation(wire, replies, Recorder(parameters=CITY).tool, streamed=True)
-    expected = await whole.ask()
-
-    def both(event):
-        streamed.events.append(event)
-        listen(event)
-
-    result = await streamed.ask(on_event=both)
+    tool, dialect = Recorder(parameters=CITY).tool, NativeDialect()
+    whole = new_conversation(wire, replies, tool)
+    streamed = new_conversation(wire, replies, tool, streamed=True)
+    expected = await whole.ask(dialect=dialect)
+    result = await streamed.ask(dialect=dialect, on_event=[streamed.events.append, listen])
     assert without_times(result) == without_times(expected)
-    assert without_streams(streamed.events) == without_streams(whole.events)
+    assert comparable(streamed.events) == comparable(whole.events)
     assert await streamed.history() == await whole.history()
     assert [event.name for event in streamed.events].count("reply_stream") == 2
-    assert ["".join(pieces) for pieces in received] == ["I am looking.", "It is sunny in 上海."]
+    texts = ["I am looking.", "It is sunny in 上海."]
+    assert ["".join(pieces) for pieces in received] == texts
     assert min(map(len, received)) > 1
+    assert words(whole.events) == [(text, 1) for text in texts]
+    assert words(streamed.events) == [
+        (text, len(pieces)) for text, pieces in zip(texts, received, strict=True)
+    ]
 
 
 class Breaking(httpx.AsyncBaseTransport):
