@@ -223,8 +223,9 @@ async def test_the_iterator_yields_the_events_of_a_listener_and_the_last_one_has
         )
         seen = [event async for event in events]
     assert [each.name for each in seen] == [
-        *("turn_start", "decision", "tool_call", "tool_result", "turn_end"),
-        *("turn_start", "decision", "turn_end", "loop_end"),
+        *("run_start", "turn_start", "request", "reply"),
+        *("decision", "tool_call", "tool_result", "turn_end"),
+        *("turn_start", "request", "reply_text", "reply", "decision", "turn_end", "loop_end"),
     ]
     assert received == seen
     assert isinstance(seen[-1], LoopEnded)
@@ -275,7 +276,13 @@ async def test_closing_the_iterator_stops_the_run_and_leaves_a_valid_history():
     assert [each.role for each in history] == ["user", "assistant", "tool"]
 
 
-@for_each("name", ["turn_start", "decision", "tool_call", "tool_result", "turn_end"])
+@for_each(
+    "name",
+    [
+        *("run_start", "turn_start", "request", "reply"),
+        *("decision", "tool_call", "tool_result", "turn_end"),
+    ],
+)
 async def test_the_iterator_may_be_closed_at_every_event(name):
     async with Script(CALL, "Done.") as chat:
         deps, session = await session_of(chat, get_weather)
@@ -305,8 +312,11 @@ async def test_a_second_run_on_the_session_of_the_iterator_raises_until_the_last
             with pytest.raises(RuntimeError, match="is running already, and waits for"):
                 await second
         refused.append(event.name)
-    turn = ["turn_start", "decision", "tool_call", "tool_result", "turn_end"]
-    assert refused == [*turn, "turn_start", "decision", "turn_end"]
+    assert refused == [
+        *("run_start", "turn_start", "request", "reply"),
+        *("decision", "tool_call", "tool_result", "turn_end"),
+        *("turn_start", "request", "reply_text", "reply", "decision", "turn_end"),
+    ]
 
 
 async def test_after_the_iterator_was_left_the_session_can_be_used_again():
@@ -345,9 +355,14 @@ async def test_an_exception_of_the_run_is_raised_by_the_iterator():
     deps = ToolLoopDeps(chat)
     session = await deps.context_engine.create_session()
     events = run_events(deps, session, "Hi.")
-    assert (await anext(events)).name == "turn_start"
-    with pytest.raises(ConnectionError, match="no line"):
+    seen = [await anext(events) for _ in range(5)]
+    with pytest.raises(ConnectionError, match="no line") as raised:
         await anext(events)
+    assert [each.name for each in seen] == [
+        *("run_start", "turn_start", "request", "request_failed", "loop_end")
+    ]
+    assert seen[-2].error is seen[-1].error is raised.value
+    assert (seen[-1].status, seen[-1].result) == ("error", None)
 
 
 async def test_an_abort_ends_the_iterator_with_its_status():
@@ -383,7 +398,10 @@ async def test_an_async_listener_is_awaited_before_the_run_continues():
     deps = ToolLoopDeps(chat)
     session = await deps.context_engine.create_session()
     await run_tool_loop(deps, session, "Hi.", on_event=listen, dialect=NativeDialect())
-    assert order == ["turn_start", "chat", "decision", "turn_end", "loop_end"]
+    assert order == [
+        *("run_start", "turn_start", "request", "chat", "reply_text", "reply"),
+        *("decision", "turn_end", "loop_end"),
+    ]
 
 
 @without_waiting
@@ -405,7 +423,7 @@ async def test_an_async_listener_receives_progress_events_in_order():
     async with scripted(call, "Done.") as gateway:
         deps, session = await session_of(gateway, steps)
         await run_tool_loop(deps, session, "Go.", on_event=listen, dialect=NativeDialect())
-    assert order[2:6] == [
+    assert order[5:9] == [
         ("tool_call", None),
         ("tool_progress", 1),
         ("tool_progress", 2),
