@@ -340,8 +340,8 @@ def test_a_percentage_is_not_a_part_of_a_window(wrong):
 
 
 async def test_a_chat_that_is_neither_a_gateway_nor_a_function_is_rejected():
-    text = r"^chat must be a Gateway, or an async function that returns .*, not ContextEngine\.$"
+    text = r"^chat must be a Gateway, or an async function that returns .*, not 'openai:m'\.$"
     with pytest.raises(TypeError, match=text):
-        CompactionPolicy(ContextEngine())
+        CompactionPolicy("openai:m")
     with pytest.raises(TypeError, match=text):
-        await ContextEngine().compact("s", ContextEngine())
+        await ContextEngine().compact("s", "openai:m")

@@ -229,7 +229,7 @@ def test_messages_that_a_custom_window_adds_are_shown_last():
 OTHERS = [user(number) for number in range(1, 40)]
 
 
-def dropped(selection, before=(), **limit):
+def dropped(selection, before=None, **limit):
     """Return the index of each newly dropped message, and the reason."""
     return [(each.index, why) for each, why in newly_dropped(selection, before, **limit)]
 
@@ -237,14 +237,14 @@ def dropped(selection, before=(), **limit):
 def test_a_request_without_dropped_messages_has_none_that_are_newly_dropped():
     before = selection(KeepEverything(), OTHERS[:2])
     now = selection(KeepEverything(), OTHERS[:3])
-    assert newly_dropped(before, ()) == newly_dropped(now, before.chosen) == []
+    assert newly_dropped(before, None) == newly_dropped(now, before) == []
 
 
 def test_messages_of_the_previous_request_and_newer_ones_are_newly_dropped():
     before = selection(DropOldest(max_messages=3), OTHERS[:4])
     now = selection(DropOldest(max_messages=2), OTHERS[:7])
     assert [each.index for each in before.chosen] == [0, 3, 4]
-    assert newly_dropped(now, before.chosen) == [
+    assert newly_dropped(now, before) == [
         (Counted(OTHERS[2], 10, 3), "older than what did not fit"),
         (Counted(OTHERS[3], 10, 4), "older than what did not fit"),
         (Counted(OTHERS[4], 10, 5), "older than what did not fit"),
@@ -255,14 +255,14 @@ def test_messages_of_the_previous_request_and_newer_ones_are_newly_dropped():
 def test_messages_that_the_previous_request_left_out_are_not_newly_dropped():
     before = selection(DropOldest(max_messages=3), OTHERS[:4])
     now = selection(DropOldest(max_messages=3), OTHERS[:5])
-    assert dropped(now, before.chosen) == [(3, "too many messages: 1 more, 0 left")]
-    assert dropped(now, now.chosen) == []
+    assert dropped(now, before) == [(3, "too many messages: 1 more, 0 left")]
+    assert dropped(now, now) == []
 
 
 def test_the_first_message_of_a_conversation_without_system_messages_is_newly_dropped():
     before = selection(KeepEverything(), OTHERS[:2], system=())
     now = selection(DropOldest(max_messages=1), OTHERS[:2], system=())
-    assert dropped(now, before.chosen) == [(0, "too many messages: 1 more, 0 left")]
+    assert dropped(now, before) == [(0, "too many messages: 1 more, 0 left")]
 
 
 @for_each("length, first", [(15, 0), (25, 0), (26, 1), (39, 14)])
@@ -280,8 +280,20 @@ def test_a_pinned_message_is_not_newly_dropped():
     before = selection(KeepEverything(), OTHERS[:2])
     now = selection(DropOldest(max_messages=3), OTHERS[:3])
     now = replace(now, system=[*now.system, pinned], chosen=[now.system[0], pinned, now.rest[2]])
-    assert dropped(now, before.chosen) == [(2, "too many messages: 1 more, 0 left")]
-    assert dropped(selection(KeepEverything(), OTHERS[:3]), now.chosen) == []
+    assert dropped(now, before) == [(2, "too many messages: 1 more, 0 left")]
+    assert dropped(selection(KeepEverything(), OTHERS[:3]), now) == []
+
+
+@for_each("window", [AlternatingWindow(), FirstAndNote(100)])
+def test_messages_that_a_custom_window_drops_from_the_middle_are_newly_dropped(window):
+    before, now = selection(window, OTHERS[:1]), selection(window, OTHERS[:3])
+    expected = [(2, "not chosen by the window"), (3, "not chosen by the window")]
+    assert dropped(now, before) == [each for each in expected if each[0] in _left_out(now)]
+
+
+def _left_out(selection):
+    """Return the indexes of the messages that a window left out."""
+    return {each.index for each in selection.rest} - {each.index for each in selection.chosen}
 
 
 def test_a_dropped_message_may_be_equal_to_the_first_one_of_the_request():
@@ -292,7 +304,7 @@ def test_a_dropped_message_may_be_equal_to_the_first_one_of_the_request():
 def test_system_messages_are_not_newly_dropped():
     before = selection(KeepEverything(), OTHERS[:1])
     now = replace(before, chosen=before.rest)
-    assert dropped(now, before.chosen) == []
+    assert dropped(now, before) == []
 
 
 async def test_messages_that_a_summary_replaces_are_newly_dropped():
@@ -301,7 +313,7 @@ async def test_messages_that_a_summary_replaces_are_newly_dropped():
     )
     before = await transcript.select()
     await transcript.set_summary("They met.", until=3)
-    assert dropped(await transcript.select(), before.chosen) == [(2, "replaced by a summary")]
+    assert dropped(await transcript.select(), before) == [(2, "replaced by a summary")]
 
 
 def test_messages_that_were_dropped_earlier_are_not_counted_again():
@@ -311,8 +323,8 @@ def test_messages_that_were_dropped_earlier_are_not_counted_again():
     before, now = (
         Selection(window, [], rest[:end], TokenBudget(), rest[end - 2 : end]) for end in (38, 39)
     )
-    assert dropped(now, before.chosen) == [(36, "too many messages: 1 more, 0 left")]
-    assert counter.counted.total() == 3
+    assert dropped(now, before) == [(36, "too many messages: 1 more, 0 left")]
+    assert counter.counted == {OTHERS[36].text: 1}
 
 
 # ---- preview of a message
