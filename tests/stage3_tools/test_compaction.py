@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from llm_stages import RunFile, RunSummary, read_run
+from llm_stages import RunFile, read_run
 from llm_stages.runs.replay import replay
 from stage0_gateway import (
     ChatResponse,
@@ -208,7 +208,7 @@ async def test_a_summary_of_unknown_cost_ends_a_run_with_a_limit_of_the_cost():
     assert "cannot be applied, because the cost of a reply" in result.status_reason
 
 
-async def test_a_run_file_contains_the_summaries_of_each_request_and_replays(tmp_path):
+async def test_a_run_file_contains_the_compaction_of_each_turn_and_replays(tmp_path):
     file = tmp_path / "run.jsonl"
     conversation = SummarizedConversation(numbered_calls(1), numbered_calls(2), summary=COSTLY)
     await conversation.begin()
@@ -217,8 +217,12 @@ async def test_a_run_file_contains_the_summaries_of_each_request_and_replays(tmp
     )
     result = await run_tool_loop(conversation.deps, "s", "Go on.", options)
     run = read_run(file)
-    summary = RunSummary(Usage(100, 20), 0.25)
-    assert [turn.request.summaries for turn in run.turns] == [(summary,), ()]
+    # The compaction before the third request reaches the limit.
+    assert [len(turn.compactions) for turn in run.turns] == [1, 0, 1]
+    assert [turn.request is not None for turn in run.turns] == [True, True, False]
+    compaction = run.turns[0].compactions[0]
+    assert (compaction.usage, compaction.cost) == (Usage(100, 20), 0.25)
+    assert (compaction.before, compaction.after) == (tuple(conversation.messages[:4]), SUMMARY)
     assert (result.status, result.cost, run.end.cost) == ("limit", 0.5, 0.5)
     assert await replay(run) == []
 

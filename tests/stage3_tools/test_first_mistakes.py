@@ -149,8 +149,8 @@ MISTAKES = [
     ("ContextEngine(token_counter='gpt')", "token_counter must be a counter such as Tiktoken"),
     ("ContextEngine(token_counter=len)", "token_counter must be a counter such as Tiktoken"),
     ("ContextEngine(compaction=0.8)", "compaction must be CompactionPolicy(gateway, thresh"),
-    ("CompactionPolicy('openai:m')", A_MODEL + "str."),
-    ("CompactionPolicy(engine)", A_MODEL + "ContextEngine."),
+    ("CompactionPolicy('openai:m')", A_MODEL + "'openai:m'."),
+    ("CompactionPolicy(engine)", A_MODEL + "<stage1_context.engine.ContextEngine "),
     ("CompactionPolicy(gateway, threshold='0.8')", "threshold must be a number such as 0.8"),
     ("DropOldest(max_tokens='8000')", "max_tokens is '8000'; it must be an integer from 0"),
     ("SqliteStore('a.db', timeout='5')", "timeout must be a number of seconds, or None, not '5'."),
@@ -213,8 +213,8 @@ MISTAKES = [
         "RunLimits(seconds='3')",
         "The limit of seconds is '3'; it must be a number above 0, or None.",
     ),
-    ("ToolLoopDeps('openai:m')", A_MODEL + "str."),
-    ("ToolLoopDeps(None)", A_MODEL + "NoneType."),
+    ("ToolLoopDeps('openai:m')", A_MODEL + "'openai:m'."),
+    ("ToolLoopDeps(None)", A_MODEL + "None."),
     (
         "ToolLoopDeps(gateway.chat, gateway='openai:m')",
         "gateway must be a Gateway, or None, not 'openai:m'.",
@@ -230,8 +230,8 @@ MISTAKES = [
     ),
     (
         "ToolLoopDeps(gateway.chat, stream=True)",
-        "stream=True needs a known model: write ToolLoopDeps(gateway, stream=True), or "
-        "ToolLoopDeps(chat, stream=True, gateway=gateway).",
+        "stream=True needs a known model: pass the gateway itself, or name it behind a function: "
+        "gateway=gateway.",
     ),
     ("PromptDialect(gateway)", "controller must be an OutputController, not Gateway("),
     # ---- cost limits
@@ -272,7 +272,7 @@ MISTAKES = [
         "ToolRunner(deps, RunnerParams(), on_tool_call=True)",
         "on_tool_call must be a function of one",
     ),
-    ("ToolChainOptions('openai:m')", A_MODEL + "str."),
+    ("ToolChainOptions('openai:m')", A_MODEL + "'openai:m'."),
     ("ToolChainOptions(gateway, max_rounds='3')", "max_tool_rounds " + WHOLE),
     (
         "ToolChainOptions(gateway, system_prompt=5)",

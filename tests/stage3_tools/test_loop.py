@@ -12,6 +12,8 @@ from stage3_tools import (
     FeedbackGiven,
     LoopEnded,
     LoopStats,
+    ReplyReceived,
+    ReplyText,
     Tool,
     ToolAnswered,
     ToolCalled,
@@ -37,11 +39,19 @@ def response(text, finish_reason="stop", **rest):
 
 
 def without_time(event):
-    return (
-        replace(event, result=replace(event.result, duration=0.0))
-        if event.name == "tool_result"
-        else event
-    )
+    if event.name == "tool_result":
+        return replace(event, result=replace(event.result, duration=0.0))
+    if event.name == "reply":
+        response = ChatResponse(
+            event.response.message, event.response.finish_reason, event.response.usage
+        )
+        return replace(event, response=response, seconds=0.0)
+    return event
+
+
+def received(text):
+    """Return the message, the finish reason and the usage of a reply of ScriptedModel."""
+    return ChatResponse(Message.assistant(text), "stop", USED)
 
 
 def outputs(result):
@@ -69,19 +79,26 @@ async def test_a_run_calls_a_tool_and_returns_the_reply(new_conversation):
         ("user", '[Tool result for get_weather]\n{"celsius":22}'),
     ]
     asked = ToolCall("call_1", "get_weather", '{"city": "Shanghai"}')
-    first, second = (request.messages for request in conversation.model.requests)
     answered = ToolResult("call_1", "get_weather", '{"celsius":22}', attempts=1)
-    assert [without_time(event) for event in conversation.events] == [
-        TurnStarted(turn=1, messages=first),
-        DecisionMade(turn=1, text=call("get_weather", city="Shanghai"), calls=(asked,)),
+    first, second = (request.messages for request in conversation.model.requests)
+    asking, replying = call("get_weather", city="Shanghai"), answer("22 degrees.")
+    compared = [each for each in conversation.events if each.name not in ("run_start", "request")]
+    assert [without_time(event) for event in compared] == [
+        TurnStarted(turn=1),
+        ReplyReceived(turn=1, response=received(asking), seconds=0.0),
+        DecisionMade(turn=1, text=asking, calls=(asked,)),
         ToolCalled(turn=1, call=asked),
         ToolAnswered(turn=1, result=answered),
         TurnEnded(turn=1, usage=USED),
-        TurnStarted(turn=2, messages=second),
-        DecisionMade(turn=2, text=answer("22 degrees."), reply="22 degrees."),
+        TurnStarted(turn=2),
+        ReplyText(turn=2, text="22 degrees.", delta="22 degrees."),
+        ReplyReceived(turn=2, response=received(replying), seconds=0.0),
+        DecisionMade(turn=2, text=replying, reply="22 degrees."),
         TurnEnded(turn=2, usage=USED),
         LoopEnded(turn=2, status="completed", reply="22 degrees.", result=result),
     ]
+    requests = [each.messages for each in conversation.events if each.name == "request"]
+    assert requests == [first, second]
     (record,) = result.history
     assert (record.id, record.arguments, record.round) == ("call_1", '{"city": "Shanghai"}', 1)
     assert replace(result, history=(), stats=replace(result.stats, duration=0.0)) == replace(
@@ -139,7 +156,8 @@ async def test_an_invalid_reply_gets_feedback(new_conversation):
     conversation = new_conversation(["sun", answer()], Recorder().tool)
     result = await conversation.ask()
     assert (result.status, result.reply) == ("completed", "done")
-    assert conversation.events[1] == FeedbackGiven(turn=1, text="sun", feedback=NO_JSON)
+    [given] = [each for each in conversation.events if each.name == "feedback"]
+    assert given == FeedbackGiven(turn=1, text="sun", feedback=NO_JSON)
     assert conversation.seen[1][2:] == [("assistant", "sun"), ("user", f"[Feedback]\n{NO_JSON}")]
 
 

@@ -53,7 +53,7 @@ def test_an_unknown_option_raises_a_type_error():
 @for_each(
     "place, message",
     [
-        (0, "chat must be a Gateway, or an async function that returns .*, not str"),
+        (0, "chat must be a Gateway, or an async function that returns .*, not 'a'"),
         (1, "context_engine must be of type ContextEngine, not str"),
         (2, "output_controller must be of type OutputController, not str"),
         (3, r"tool_registry must be a list such as tool_registry=\[get_weather\], or a .*, not 7"),
@@ -140,7 +140,8 @@ async def test_a_function_that_names_its_gateway_is_sent_a_schema_and_a_cache_ke
 async def test_a_function_without_its_gateway_is_sent_neither_and_all_keys_are_hidden(
     asked, function
 ):
-    body, run = await asked(lambda gateway: ToolLoopDeps(function(gateway)))
+    with pytest.warns(UserWarning, match="The model of this run is unknown"):
+        body, run = await asked(lambda gateway: ToolLoopDeps(function(gateway)))
     assert not {"prompt_cache_key", "response_format"} & body.keys()
     assert run.model is None
     assert run.turns[0].request.messages[-1].text == "[hidden] [hidden]"
@@ -168,8 +169,8 @@ async def test_streaming_without_a_known_gateway_raises_an_error_that_states_wha
         with pytest.raises(TypeError) as caught:
             ToolLoopDeps(chat, stream=True)
         assert str(caught.value) == (
-            "stream=True needs a known model: write ToolLoopDeps(gateway, stream=True), or "
-            "ToolLoopDeps(chat, stream=True, gateway=gateway)."
+            "stream=True needs a known model: pass the gateway itself, or name it behind a "
+            "function: gateway=gateway."
         )
     recorder = Recorder()
     with pytest.raises(TypeError, match="stream=True needs a known model"):

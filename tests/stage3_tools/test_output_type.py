@@ -6,7 +6,7 @@ import httpx
 import pytest
 from pydantic import BaseModel
 
-from stage0_gateway import ContextOverflow, Gateway, Message, ScriptedModel, ToolCall
+from stage0_gateway import ChatResponse, ContextOverflow, Gateway, Message, ScriptedModel, ToolCall
 from stage1_context import ContextEngine
 from stage2_output import InvalidSchema
 from stage3_tools import (
@@ -158,13 +158,48 @@ async def test_the_schema_is_described_and_its_tokens_are_counted(dialect):
 
     deps = ToolLoopDeps(chat, engine, tool_registry=[get_weather])
     await engine.create_session("s")
-    await run_tool_loop(deps, "s", "Rome?", output_type=Weather, dialect=dialect)
+    with pytest.warns(UserWarning, match="The model of this run is unknown"):
+        await run_tool_loop(deps, "s", "Rome?", output_type=Weather, dialect=dialect)
     ((messages, settings),) = seen
     assert '"required": ["city", "temp"]' in messages[0].text
     # A plain function does not declare support for schemas.
     assert "response_schema" not in settings
     if isinstance(dialect, PromptDialect):
         assert '{"tool": null, "reply": <your answer as a JSON value>}' in messages[0].text
+
+
+async def test_a_run_with_an_unknown_model_warns_once_that_its_server_receives_no_schema(
+    recwarn, dialect
+):
+    replies = [call(dialect), reply(dialect, {"city": "Rome"}), reply(dialect, JSON)]
+
+    async def chat(messages, **settings):
+        response = replies.pop(0)
+        message = Message.assistant(response) if isinstance(response, str) else response
+        return ChatResponse(message, "tool_calls" if message.tool_calls else "stop")
+
+    deps = ToolLoopDeps(chat, tool_registry=[get_weather])
+    session = await deps.context_engine.create_session()
+    result = await run_tool_loop(deps, session, "Rome?", output_type=Weather, dialect=dialect)
+    assert (result.output, replies) == (ROME, [])
+    assert [(each.category, str(each.message)) for each in recwarn] == [
+        (
+            UserWarning,
+            "The model of this run is unknown, so its server does not receive the JSON Schema of "
+            "output_type; the prompt asks for it. Write ToolLoopDeps(gateway), or "
+            "ToolLoopDeps(chat, gateway=gateway) for a function around a gateway.",
+        )
+    ]
+
+
+async def test_without_an_output_type_an_unknown_model_is_no_reason_to_warn(recwarn):
+    async def chat(messages, **settings):
+        return "22 degrees."
+
+    deps = ToolLoopDeps(chat)
+    session = await deps.context_engine.create_session()
+    await run_tool_loop(deps, session, "Rome?", dialect=NativeDialect())
+    assert [*recwarn] == []
 
 
 # ---- structured output of the server

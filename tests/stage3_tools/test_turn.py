@@ -95,7 +95,7 @@ async def test_a_turn_with_a_call_runs_the_tool_and_records_the_result():
     assert (record.id, record.name, record.arguments, record.round) == ("call_1", "f", "{}", 1)
     assert replace(record.result, duration=0.0) == ToolResult("call_1", "f", "ok", attempts=1)
     assert record.started <= record.ended
-    assert (ran_tools(turn.records), case.run.records, case.run.turns) == (True, [record], 1)
+    assert (ran_tools(turn.records), case.run.records, case.run.counts.turns) == (True, [record], 1)
 
 
 async def test_a_turn_with_only_rejected_calls_counts_as_having_run_no_tools():
@@ -380,22 +380,20 @@ async def test_a_streamed_reply_is_announced_before_the_request_is_sent():
         )
         turn = await request(run)
         assert ([event.name for event in events], model.requests) == (
-            ["turn_start", "reply_stream"],
+            ["turn_start", "request", "reply_stream"],
             [],
         )
-        assert events[1].stream is turn.stream
+        assert events[2].stream is turn.stream
         await read(run, turn)
         assert turn.response.content == "hello"
 
 
 async def test_a_stream_of_another_type_raises_a_type_error_that_states_what_to_pass():
     run, _ = a_run()
-    run.deps = replace(run.deps, stream=lambda messages, **settings: "hello")
+    run.deps = ToolLoopDeps(run.deps.chat, stream=lambda messages, **settings: "hello")
     with pytest.raises(TypeError) as caught:
         await request(run)
-    assert str(caught.value) == (
-        "The value of stream must be of type MessageStream, not str. Pass gateway.stream."
-    )
+    assert str(caught.value) == "The value of stream must be of type MessageStream, not str."
 
 
 async def test_read_variable_is_available_from_the_first_reference_on():
