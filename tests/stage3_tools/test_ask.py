@@ -5,6 +5,7 @@ import inspect
 import json
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from dataclasses import fields
 
 import pytest
@@ -15,6 +16,7 @@ from stage3_tools import (
     Abort,
     LoopEnded,
     NativeDialect,
+    PromptDialect,
     ReplyStreamed,
     RunLimits,
     ToolContext,
@@ -205,6 +207,133 @@ async def test_keywords_override_the_options():
     assert options.max_tool_rounds == 5
 
 
+# ---- words while they arrive
+
+
+class Told:
+    """What `on_text` received, from a plain or an async function."""
+
+    def __init__(self, *, later=False):
+        self.pieces = []
+        self.on_text = self.later if later else self.pieces.append
+
+    async def later(self, piece):
+        await asyncio.sleep(0)
+        self.pieces.append(piece)
+
+
+@for_each("later", [False, True])
+@for_each(
+    "dialect, reply",
+    [
+        (NativeDialect, "It is 22 degrees in Rome."),
+        (PromptDialect, '{"tool": null, "reply": "It is 22 degrees in Rome."}'),
+    ],
+)
+async def test_on_text_receives_the_words_of_the_reply_piece_by_piece(dialect, reply, later):
+    told, model = Told(later=later), ScriptedModel([reply], piece=4)
+    async with Gateway("openai:m", transport=model) as gateway:
+        result = await ask("Rome?", model=gateway, dialect=dialect(), on_text=told.on_text)
+    assert result.reply == "".join(told.pieces) == "It is 22 degrees in Rome."
+    assert len(told.pieces) > 1
+    assert model.bodies[0]["stream"] is True
+
+
+async def test_without_on_text_the_reply_is_not_streamed():
+    model = ScriptedModel(["Hello."])
+    async with Gateway("openai:m", transport=model) as gateway:
+        await ask("Hi.", model=gateway, dialect=NativeDialect())
+    assert not model.bodies[0].get("stream")
+
+
+async def test_on_text_receives_the_words_of_all_turns_and_no_calls():
+    told = Told()
+    call = Message.assistant("Let me look.", CALL.tool_calls)
+    async with scripted(call, "22 degrees.") as gateway:
+        await ask(
+            "Rome?",
+            tools=[get_weather],
+            model=gateway,
+            dialect=NativeDialect(),
+            on_text=told.on_text,
+        )
+    assert "".join(told.pieces) == "Let me look.22 degrees."
+
+
+async def test_on_text_receives_the_partial_values_of_an_output_type():
+    told = Told()
+    async with scripted('{"city": "Rome", "temp": 22}') as gateway:
+        result = await ask(
+            "Rome?",
+            model=gateway,
+            dialect=NativeDialect(),
+            output_type=dict[str, int | str],
+            on_text=told.on_text,
+        )
+    assert result.output == told.pieces[-1] == {"city": "Rome", "temp": 22}
+    assert all(isinstance(piece, dict) for piece in told.pieces)
+    assert {"city": "Rome"} in told.pieces
+
+
+async def test_on_text_is_one_more_listener_and_comes_last():
+    order = []
+    async with scripted("Hello.") as gateway:
+        await ask(
+            "Hi.",
+            model=gateway,
+            dialect=NativeDialect(),
+            on_event=lambda event: order.append(event.name),
+            on_text=order.append,
+        )
+    place = order.index("reply_text")
+    assert order[place + 1] == "Hello."[: len(order[place + 1])]
+    assert {"run_start", "loop_end"} <= {*order}
+
+
+async def test_an_exception_of_on_text_ends_the_run():
+    def broken(piece):
+        raise LookupError("broken")
+
+    async with scripted("Hello.") as gateway:
+        with pytest.raises(LookupError, match="broken"):
+            await ask("Hi.", model=gateway, dialect=NativeDialect(), on_text=broken)
+
+
+def test_on_text_may_be_used_without_asyncio():
+    told = Told()
+    result = ask_sync("What is the weather in Shanghai?", tools=[get_weather], on_text=told.on_text)
+    assert result.reply == "".join(told.pieces)
+
+
+@for_each("on_text", [True, "print"])
+async def test_on_text_must_be_a_function(on_text):
+    with pytest.raises(TypeError, match="on_text must be a function of one text, such as on_text="):
+        await ask("Hi.", on_text=on_text)
+
+
+async def test_on_text_does_not_receive_the_words_of_a_run_inside_of_a_tool():
+    told = Told()
+
+    @tool(effect="read")
+    async def research(context: ToolContext) -> str:
+        """Research."""
+        inner = ToolLoopDeps(Script("The inner words."))
+        session = await inner.context_engine.create_session()
+        options = {"dialect": NativeDialect(), **context.sub_run}
+        return (await run_tool_loop(inner, session, "Cats?", **options)).reply
+
+    call = Message.assistant("", [ToolCall("c1", "research", "{}")])
+    async with scripted(call, "Done.") as gateway:
+        await ask(
+            "Go.",
+            tools=[research],
+            model=gateway,
+            dialect=NativeDialect(),
+            on_text=told.on_text,
+        )
+    assert "".join(told.pieces) == "Done."
+
+
 # ---- run_events
 
 
@@ -317,6 +446,32 @@ async def test_a_second_run_on_the_session_of_the_iterator_raises_until_the_last
         *("decision", "tool_call", "tool_result", "turn_end"),
         *("turn_start", "request", "reply_text", "reply", "decision", "turn_end"),
     ]
+
+
+async def test_the_session_is_in_use_also_at_the_end_of_a_run_inside_of_a_tool():
+    @tool(effect="read")
+    async def research(context: ToolContext) -> str:
+        """Research."""
+        inner = ToolLoopDeps(Script("Cats sleep."))
+        session = await inner.context_engine.create_session()
+        options = {"dialect": NativeDialect(), **context.sub_run}
+        return (await run_tool_loop(inner, session, "Cats?", **options)).reply
+
+    call = Message.assistant("", [ToolCall("c1", "research", "{}")])
+    deps = ToolLoopDeps(Script(call, "Done."), tool_registry=[research])
+    session_id = await deps.context_engine.create_session()
+    events = run_events(deps, session_id, "Go.", dialect=NativeDialect())
+    async with aclosing(events):
+        async for event in events:
+            if isinstance(event, LoopEnded):
+                break
+        again = asyncio.create_task(run_tool_loop(deps, session_id, "And now?"))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        was_refused = again.done()
+        again.cancel()
+    [refusal] = await asyncio.gather(again, return_exceptions=True)
+    assert (event.reply, was_refused, type(refusal)) == ("Cats sleep.", True, RuntimeError)
 
 
 async def test_after_the_iterator_was_left_the_session_can_be_used_again():

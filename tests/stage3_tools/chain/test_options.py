@@ -10,14 +10,25 @@ import pytest
 from stage0_gateway import ChatResponse, Gateway, Message, ScriptedModel, ServerFailed, ToolCall
 from stage1_context import ContextEngine, MessageHistory
 from stage3_tools import (
+    FinalReply,
     NativeDialect,
     PromptDialect,
     Tool,
+    ToolCalls,
     ToolChainOptions,
     ToolRegistry,
     execute_tool_chain,
 )
-from tests.stage3_tools.conversation import DONE, Recorder, call, native_calls, unused_chat
+from tests.stage3_tools.conversation import (
+    DONE,
+    Native,
+    Recorder,
+    call,
+    chat_of,
+    native_calls,
+    native_response,
+    unused_chat,
+)
 from tests.tables import for_each
 
 
@@ -198,6 +209,57 @@ async def test_the_raw_text_of_decisions_is_not_displayed(chain, streamed):
     }
     await chain(first, Recorder().tool, on_llm_response_update=shown.append, **given)
     assert shown == ["[f …]", "[f ✓]", "[f ✓]\n\ndone"]
+
+
+class Marked(Native):
+    """A dialect of a program, in which the words for people follow a sign."""
+
+    def read(self, response, registry):
+        if response.tool_calls:
+            return ToolCalls(response.message)
+        return FinalReply(Message.assistant(self.visible_text(response.content)))
+
+    def visible_text(self, partial_reply):
+        return partial_reply.partition("> ")[2]
+
+
+@for_each("streamed", [False, True])
+async def test_the_words_of_a_dialect_of_a_program_are_displayed(chain, streamed):
+    shown = []
+    given = {"replies": ["thinking > It is 22."], "streamed": streamed, "dialect": Marked()}
+    first = native_calls(("f", {}))
+    result = await chain(first, Recorder().tool, on_llm_response_update=shown.append, **given)
+    assert shown[:2] == ["[f …]", "[f ✓]"]
+    assert (shown[-1], result.reply) == ("[f ✓]\n\nIt is 22.", "It is 22.")
+    assert "thinking" not in "".join(shown)
+    assert (len(shown) > 3) is streamed
+
+
+@for_each("streamed", [False, True])
+async def test_the_text_of_a_dialect_without_visible_text_is_displayed(chain, streamed):
+    shown = []
+    given = {"replies": ["It is 22."], "streamed": streamed, "dialect": Native()}
+    first = native_calls(("f", {}))
+    await chain(first, Recorder().tool, on_llm_response_update=shown.append, **given)
+    assert shown[-1] == "[f ✓]\n\nIt is 22."
+
+
+async def test_the_words_and_calls_of_a_run_inside_of_a_tool_are_not_displayed(chain):
+    shown, started = [], []
+
+    async def research(arguments, context):
+        options = ToolChainOptions(chat_of(native_response()), **context.sub_run)
+        first = Message.assistant("I look.", [ToolCall("x", "look", "{}")])
+        return (await execute_tool_chain(ToolRegistry(Recorder("look").tool), first, options)).reply
+
+    await chain(
+        native_calls(("research", {})),
+        Tool("research", execute=research, effect="read"),
+        on_llm_response_update=shown.append,
+        on_tool_call_start=lambda name, arguments, call_id: started.append(name),
+    )
+    assert started == ["research"]
+    assert shown == ["[research …]", "[research ✓]", "[research ✓]\n\ndone"]
 
 
 async def test_a_chain_emits_the_events_of_a_run_without_the_request_of_its_first_reply(chain):

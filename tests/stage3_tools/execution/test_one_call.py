@@ -8,6 +8,8 @@ import pytest
 from stage0_gateway import TextPart, ToolCall
 from stage3_tools import (
     ExecutionSettings,
+    Later,
+    Redact,
     Tool,
     ToolError,
     ToolOutput,
@@ -16,6 +18,7 @@ from stage3_tools import (
     execute_tool_call,
     tool,
 )
+from stage3_tools.execution.one_call import PendingCall
 from stage3_tools.execution.results import MAY_HAVE_HAPPENED
 from tests.stage3_tools.clock import without_waiting
 from tests.stage3_tools.conversation import Recorder
@@ -375,3 +378,124 @@ async def test_a_rejection_by_the_tool_looks_like_a_rejection_by_an_approver():
     result = await result_of(tool_that(ToolError("rejected", "Not on Sundays.")))
     assert (result.status, result.attempts) == ("rejected", 1)
     assert result.output == '{"status": "rejected", "message": "Not on Sundays."}'
+
+
+# ---- phases
+
+
+class Phases:
+    """A pending call of a tool, and the phase that its function saw."""
+
+    def __init__(self, call=CALL, effect="read", needs_approval=None, **settings):
+        self.seen = []
+        tool = Tool("f", execute=self.run, effect=effect, needs_approval=needs_approval)
+        self.call = PendingCall(call, ToolRegistry(tool), ExecutionSettings(**settings))
+
+    async def run(self, arguments):
+        self.seen.append(self.call.phase)
+        return "ok"
+
+
+async def test_a_call_is_prepared_runs_and_ends():
+    it = Phases()
+    assert (it.call.phase, it.call.has_ended) == ("new", False)
+    await it.call.prepare()
+    assert (it.call.phase, it.call.result, it.call.has_ended) == ("ready", None, False)
+    assert it.call.prepared == CALL
+    await it.call.run()
+    assert (it.call.phase, it.seen, it.call.has_ended) == ("ended", ["running"], True)
+    assert (it.call.attempts, it.call.was_run) == (1, True)
+    result = await it.call.review()
+    assert (it.call.phase, result, result.output) == ("final", it.call.result, "ok")
+
+
+@for_each(
+    "call, settings, status",
+    [
+        (ToolCall("c1", "unknown", "{}"), {}, "error"),
+        (ToolCall("c1", "f", "[]"), {}, "error"),
+        (CALL, {"approve": lambda request: False, "approve_all": True}, "rejected"),
+    ],
+)
+async def test_a_call_that_is_refused_ends_without_running(call, settings, status):
+    it = Phases(call, **settings)
+    await it.call.prepare()
+    assert (it.call.phase, it.call.result.status, it.seen) == ("ended", status, [])
+    assert (it.call.was_run, (await it.call.review()).status, it.call.phase) == (
+        *(False, status, "final"),
+    )
+
+
+@for_each(
+    "settings",
+    [
+        {"needs_approval": True},
+        {"approve": lambda request: Later(), "approve_all": True},
+    ],
+)
+async def test_a_call_waits_for_approval_until_it_is_rejected(settings):
+    it = Phases(**settings)
+    await it.call.prepare()
+    assert (it.call.phase, it.call.result, it.call.has_ended) == ("waiting", None, False)
+    it.call.reject()
+    assert (it.call.phase, it.call.result.status) == ("ended", "rejected")
+    assert "needs approval, and there is no approver" in it.call.result.output
+
+
+async def test_a_call_whose_result_is_known_is_not_executed():
+    known = ToolResult("c1", "f", "known")
+    it = Phases()
+    it.call.result = known
+    await it.call.prepare()
+    assert (it.call.phase, await it.call.review(), it.seen) == ("ended", known, [])
+
+
+async def test_a_call_that_was_skipped_is_interrupted():
+    it = Phases()
+    await it.call.prepare()
+    it.call.skip()
+    assert (it.call.phase, it.call.result.status, it.seen) == ("ended", "interrupted", [])
+
+
+async def test_the_result_of_a_call_is_reviewed_once():
+    asked = []
+
+    def approve_result(request):
+        asked.append(request.result.output)
+        return Redact("hidden")
+
+    it = Phases(approve_result=approve_result)
+    await it.call.prepare()
+    await it.call.run()
+    results = [await it.call.review() for _ in range(2)]
+    assert [each.output for each in results] == ["hidden", "hidden"]
+    assert (asked, it.call.phase) == (["ok"], "final")
+
+
+async def test_a_cancelled_call_has_no_result_until_it_is_interrupted():
+    async def forever(arguments):
+        await asyncio.Event().wait()
+
+    it, ended = Phases(), asyncio.Queue()
+    it.call.registry = ToolRegistry(Tool("f", execute=forever))
+    await it.call.prepare()
+    it.call.run_in_task(ended)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert (it.call.phase, it.call.has_ended) == ("running", False)
+    it.call.task.cancel()
+    assert await ended.get() is it.call
+    assert (it.call.result, it.call.has_ended) == (None, True)
+    assert it.call.interrupt().status == "unknown_effect"
+
+
+async def test_an_exception_that_ends_the_program_is_kept_for_the_caller():
+    def stop(arguments):
+        raise KeyboardInterrupt
+
+    it = Phases()
+    it.call.registry = ToolRegistry(Tool("f", execute=stop))
+    await it.call.prepare()
+    await it.call.run()
+    assert (it.call.phase, type(it.call.error)) == ("ended", KeyboardInterrupt)
+    assert it.call.result.status == "unknown_effect"

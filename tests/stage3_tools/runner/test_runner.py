@@ -13,6 +13,8 @@ from stage0_gateway import (
     ChatResponse,
     Gateway,
     Message,
+    Price,
+    PriceTable,
     ScriptedModel,
     ServerFailed,
     ToolCall,
@@ -31,7 +33,7 @@ from stage3_tools import (
     ToolRunner,
 )
 from tests.stage3_tools.clock import without_waiting
-from tests.stage3_tools.conversation import DONE
+from tests.stage3_tools.conversation import DONE, chat_of, native_response, unused_chat
 from tests.tables import for_each
 
 GO = Message.user("Go.")
@@ -479,6 +481,74 @@ async def test_the_first_request_is_sent_to_the_gateway_of_the_parameters(conver
     async with Gateway("anthropic:other", transport=model, max_retries=0) as other:
         await (await conversation.runner(gateway=other))
     assert (len(conversation.model.requests), len(model.requests)) == (0, 1)
+
+
+async def test_a_run_starts_with_the_model_and_the_tools_of_its_parameters(simple):
+    events, tool = [], Tool("g", execute=lambda arguments: "ok")
+    model = ScriptedModel([simple.answer()])
+    async with Gateway("anthropic:other", transport=model, max_retries=0) as other:
+        await (await simple.runner(gateway=other, tools=[tool], on_event=events.append))
+    assert (events[0].name, events[0].model, events[0].gateway) == (
+        *("run_start", "anthropic:other", other),
+    )
+    assert events[0].tools == (tool,)
+    sent = next(event for event in events if event.name == "request")
+    assert (sent.gateway, sent.tools) == (other, (tool,))
+
+
+async def test_the_model_of_the_parameters_is_known_although_the_parts_have_a_function(recwarn):
+    model = ScriptedModel(['{"n": 1}'])
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    async with Gateway("openai:m", transport=model) as gateway:
+        given = {"dialect": NativeDialect(), "output_type": schema, "gateway": gateway}
+        params = RunnerParams(messages="Go.", **given)
+        runner = ToolRunner(ToolLoopDeps(unused_chat), params)
+        await runner
+    assert runner.result.output == {"n": 1}
+    assert model.requests[0].response_schema is not None
+    assert [str(each.message) for each in recwarn] == []
+
+
+async def test_a_limit_of_the_cost_needs_the_prices_of_the_gateway_of_the_parameters(simple):
+    model, prices = ScriptedModel([simple.answer()]), PriceTable({"openai:m": Price(1, 1)})
+    async with Gateway("openai:m", transport=model, prices=prices) as gateway:
+        runner = await simple.runner(gateway=gateway, limits=RunLimits(cost=5.0))
+        await runner
+    assert runner.result.status == "completed"
+
+
+async def test_without_a_gateway_in_new_parameters_the_first_model_is_asked_again(simple):
+    runner = await simple.runner(simple.calls(1), simple.answer())
+    model = ScriptedModel([simple.calls(2)])
+    async with Gateway("anthropic:other", transport=model, max_retries=0) as other:
+        async for _ in runner:
+            gateway = other if runner.iteration_count == 1 else None
+            runner.set_params(lambda now, gateway=gateway: replace(now, gateway=gateway))
+    assert (len(simple.model.requests), len(model.requests)) == (2, 1)
+
+
+async def test_the_callbacks_of_a_runner_do_not_receive_the_calls_of_a_run_inside_of_a_tool():
+    received = []
+
+    async def research(arguments, context):
+        inner = ToolLoopDeps(
+            chat_of(native_response(ToolCall("x", "look", "{}")), native_response()),
+            tool_registry=[Tool("look", execute=lambda arguments: "x", effect="read")],
+        )
+        params = RunnerParams(messages="Cats?", dialect=NativeDialect(), **context.sub_run)
+        return (await ToolRunner(inner, params)).content
+
+    deps = ToolLoopDeps(
+        chat_of(native_response(ToolCall("c", "research", "{}")), native_response()),
+        tool_registry=[Tool("research", execute=research, effect="read")],
+    )
+    await ToolRunner(
+        deps,
+        RunnerParams(messages="Go.", dialect=NativeDialect()),
+        on_tool_call=lambda call: received.append(call.name),
+        on_tool_result=lambda result: received.append(result.name),
+    )
+    assert received == ["research", "research"]
 
 
 @for_each_kind
