@@ -19,7 +19,7 @@ from stage3_tools.loop import part_of_run, run_tool_loop, with_keywords
 from stage3_tools.options import Listener, ToolLoopDeps, ToolLoopOptions, as_registry
 from stage3_tools.registry import Registrable, ToolRegistry
 from stage3_tools.result import ToolLoopResult
-from stage3_tools.run.emitter import call_back
+from stage3_tools.run.emitter import call_back, of_one_run
 from stage3_tools.run.keywords import AskKeywords, LoopKeywords
 
 _ACCEPTED = {
@@ -55,7 +55,7 @@ async def ask(
     check_arguments({"model": model, "on_text": on_text}, _ACCEPTED)
     registry, settings = as_registry(tools, "tools"), with_keywords(None, options)
     if on_text is not None:
-        settings = settings.with_listener(_text_listener(on_text))
+        settings = settings.with_listener(of_one_run(_text_listener(on_text)))
     async with AsyncExitStack() as stack:
         if not isinstance(model, ChatModel):
             model = await stack.enter_async_context(Gateway.from_env(model))
@@ -137,6 +137,7 @@ async def run_events(
     options = with_keywords(options, keywords)
     events = asyncio.Queue[LoopEvent | None]()
     untaken = deque[asyncio.Event]()  # one for each event that was not yielded yet
+    run_id = ""
     is_closed = False
 
     async def deliver(event: LoopEvent) -> None:
@@ -150,7 +151,9 @@ async def run_events(
     run.add_done_callback(lambda _: events.put_nowait(None))
     try:
         while (event := await events.get()) is not None:
-            has_ended = isinstance(event, LoopEnded)  # the session is free again
+            run_id = run_id or event.run_id
+            # Then the session is free again. Runs inside of tools end earlier.
+            has_ended = isinstance(event, LoopEnded) and event.run_id == run_id
             transcript = deps.context_engine.transcript(session_id)
             with nullcontext() if has_ended else part_of_run(transcript):
                 yield event

@@ -295,14 +295,16 @@ class ApprovalDecided(_Event):
     """An approver has decided about a call, or about its result.
 
     Attributes:
-        request: What it was asked.
+        request: What it was asked, without the result, which the model may not see.
+        about: Whether it decided about the call or about its result.
         verdict: What it decided.
         seconds: The time that it needed.
     """
 
     name: ClassVar[Literal["approval"]] = "approval"
-    public: ClassVar[tuple[str, ...]] = ("request", "verdict", "seconds")
+    public: ClassVar[tuple[str, ...]] = ("request", "about", "verdict", "seconds")
     request: ApprovalRequest
+    about: Literal["call", "result"]
     verdict: Verdict
     seconds: float
 
@@ -438,7 +440,12 @@ def _public_value(value: Any) -> Any:
     if isinstance(value, Verdict | BaseException):
         return {"type": type(value).__name__}
     names = _PUBLIC.get(type(value))
-    return value if names is None else {name: getattr(value, name) for name in names}
+    if names is None:
+        return value
+    found = {name: getattr(value, name) for name in names}
+    if found.get("is_error"):
+        del found["output"]  # the text of the error
+    return found
 
 
 def _json_value(name: str, value: Any) -> Any:

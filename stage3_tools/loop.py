@@ -181,7 +181,7 @@ def result_of(run: RunState, ending: Ending) -> ToolLoopResult:
         cost=counts.cost,
         history=tuple(run.records),
         messages=run.last_request,
-        stats=LoopStats(counts.turns, len(run.records), time.perf_counter() - counts.started),
+        stats=LoopStats(counts.requests, len(run.records), time.perf_counter() - counts.started),
         pending_approvals=ending.waiting,
         output=ending.output,
     )

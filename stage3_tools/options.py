@@ -296,7 +296,7 @@ class ToolLoopOptions:
         return replace(self, on_event=(*self.listeners, listener))
 
 
-_ACCEPTED_LISTENER = {"on_event": Accepted(FUNCTION, "functions of one event", required=True)}
+_ACCEPTED_LISTENER = {"on_event": Accepted("__call__", "functions of one event", required=True)}
 _ACCEPTED_GATEWAY = {"gateway": Accepted(ChatModel, "a Gateway")}
 _ACCEPTED = {
     "max_tool_rounds": Accepted(int, "a whole number", 0),
@@ -326,7 +326,7 @@ _ACCEPTED = {
     "on_event": Accepted(
         FUNCTION | list | tuple, "a function of one event, or a list of functions"
     ),
-    "trace": Accepted(FUNCTION, 'a run file: write trace=RunFile("run.jsonl")'),
+    "trace": Accepted("__call__", 'a run file: write trace=RunFile("run.jsonl")'),
     "parent": Accepted(ParentRun, "that of a tool: write **context.sub_run"),
 }
 

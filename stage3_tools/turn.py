@@ -76,7 +76,7 @@ async def run_turn(run: RunState, *, last: bool = False) -> Turn:
 async def request(run: RunState, *, last: bool = False) -> Turn:
     """Select the messages that fit, render them, and call the model, now or when `read` waits."""
     run.counts.checkpoint()
-    run.next_turn()
+    run.events.turn += 1
     await run.events.emit(TurnStarted)
     await run.settings()  # now, because nothing may wait between appending calls and running them
     turn = Turn(run.tools(), last or run.tool_choice == "none")
@@ -87,6 +87,7 @@ async def request(run: RunState, *, last: bool = False) -> Turn:
         turn.tools = run.tools()
         messages = await _select_messages(run, turn)
     run.counts.checkpoint()  # a summary of old messages takes time and tokens
+    run.counts.requests += 1
     run.sent_at = run.transcript.length
     parts = run.dialect.render(messages, turn.tools, last=turn.last)
     parts = turn.choice.add_to(parts) if turn.choice else parts
@@ -107,19 +108,20 @@ async def _send(run: RunState, turn: Turn, parts: RequestParts) -> None:
         if run.events.listeners:
             await report_request(run, turn, parts.messages, keywords)
             run.counts.checkpoint()
+        if run.deps.stream is not None:  # it is sent when `read` waits for it
+            stream = run.deps.stream(parts.messages, **keywords)
+            if not isinstance(stream, MessageStream):
+                raise type_error("The value of stream", stream, MessageStream)
+            turn.stream = stream
+            await report_stream(run, stream)
         run.last_request, turn.sent = parts.messages, time.perf_counter()
-        if run.deps.stream is None:
+        if turn.stream is None:
             response = await response_of(run.deps.chat(parts.messages, **keywords))
-        else:
-            turn.stream = run.deps.stream(parts.messages, **keywords)
-            if not isinstance(turn.stream, MessageStream):
-                raise type_error("The value of stream", turn.stream, MessageStream)
-            await report_stream(run, turn.stream)
     except BaseException as error:
         await report_failure(run, turn, error)
         raise
     if turn.stream is None:
-        await _receive(run, turn, response)
+        _receive(run, turn, response)
 
 
 async def _select_messages(run: RunState, turn: Turn) -> list[Message]:
@@ -167,7 +169,7 @@ def _has_open_calls(messages: list[Message]) -> bool:
 async def _edit_messages(run: RunState, turn: Turn, parts: RequestParts) -> RequestParts:
     """Let `before_send` replace the messages of a request."""
     assert run.options.before_send is not None
-    info = RequestInfo(run.counts.turns, turn.tools.specs(), turn.last)
+    info = RequestInfo(run.events.turn, turn.tools.specs(), turn.last)
     edited = run.options.before_send([*parts.messages], info)
     if inspect.isawaitable(edited):
         edited = await edited
@@ -182,25 +184,24 @@ async def _edit_messages(run: RunState, turn: Turn, parts: RequestParts) -> Requ
     return replace(parts, messages=messages)
 
 
-async def _receive(run: RunState, turn: Turn, response: ChatResponse) -> None:
-    """Count a complete reply, and report it."""
+def _receive(run: RunState, turn: Turn, response: ChatResponse) -> None:
+    """Count a complete reply, also if a listener raises later."""
     turn.response = response
     run.add_reply(response)
-    if run.events.listeners:
-        await report_reply(run, turn, response)
 
 
 # ---- read
 
 
 async def read(run: RunState, turn: Turn) -> None:
-    """Wait for the reply and interpret it. Reading a turn again has no effect."""
+    """Wait for the reply, report it, and interpret it. Reading a turn again has no effect."""
     if turn.was_read:
         return
     response = turn.response
     if response is None:
         response = await _read_stream(run, turn)
-    elif turn.sent is None and run.events.listeners:  # the first reply of a chain
+    if run.events.listeners and not turn.was_reported:
+        turn.was_reported = True
         await report_reply(run, turn, response)
     if turn.interpretation is None:
         turn.interpretation = _interpret(run, turn, response)
@@ -219,7 +220,7 @@ async def _read_stream(run: RunState, turn: Turn) -> ChatResponse:
     except BaseException as error:
         await report_failure(run, turn, error)
         raise
-    await _receive(run, turn, response)
+    _receive(run, turn, response)
     return response
 
 

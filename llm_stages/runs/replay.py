@@ -267,7 +267,8 @@ class _Replay:
         state.deps = replace(state.deps, tool_registry=ToolRegistry(*tools))
         state.variables.has_references = len(tools) < len(recorded.tools)
         for compaction in self.turn.compactions:
-            state.counts.add(ChatResponse(Message.assistant(""), "stop", usage=compaction.usage))
+            usage, cost = compaction.usage, compaction.cost
+            state.counts.add(ChatResponse(Message.assistant(""), "stop", usage=usage, cost=cost))
         # A runner's settings may change between turns; the header has no `model` of a request.
         settings: dict[str, Any] = {"model": recorded.options.get("model")}
         if self.run.entry == "runner":

@@ -433,7 +433,7 @@ def _verdict(event: ApprovalDecided) -> dict[str, Any]:
     request, verdict = event.request, event.verdict
     fields: dict[str, Any] = {"id": request.call_id, "verdict": type(verdict).__name__.lower()}
     fields["duration"] = round(event.seconds, 6)
-    if request.result is not None:
+    if event.about == "result":
         fields["about"] = "result"
     if isinstance(verdict, Reject | Redact) and verdict.reason:
         fields["reason"] = str(verdict.reason)

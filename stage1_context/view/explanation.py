@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
+from typing_extensions import TypeIs
+
 from stage1_context.tokens import Counted
 from stage1_context.view.projection import is_summary
 from stage1_context.view.selection import Selection
@@ -124,9 +126,7 @@ def newly_dropped(
     if before is None:
         if is_complete:
             return []
-    elif _oldest(selection) <= _oldest(before) and (
-        is_complete or isinstance(selection.window, DropOldest)
-    ):
+    elif _oldest(selection) <= _oldest(before) and (is_complete or _drops_oldest(selection.window)):
         return []
     sent, pinned = {each.index for each in chosen}, [each for each in chosen if each.index < 0]
     earlier = () if before is None else before.chosen
@@ -169,6 +169,11 @@ def _explain_system(message: Counted) -> Explained:
     return replace(_explained(message, True, "the summary"), preview=_preview(summary))
 
 
+def _drops_oldest(window: object) -> TypeIs[DropOldest]:
+    """Whether a window drops the oldest messages; a derived one may select in another way."""
+    return isinstance(window, DropOldest) and type(window).select == DropOldest.select
+
+
 def _decisions(selection: Selection) -> Iterator[tuple[Counted, bool, str]]:
     """Yield each message behind the system messages, whether it is sent, and why.
 
@@ -176,7 +181,7 @@ def _decisions(selection: Selection) -> Iterator[tuple[Counted, bool, str]]:
     """
     rest, chosen = selection.rest, selection.chosen[len(selection.system) :]
     window = selection.window
-    if not isinstance(window, DropOldest) or type(window).select != DropOldest.select:
+    if not _drops_oldest(window):
         yield from _custom_decisions(rest, chosen)
         return
     start = len(rest) - len(chosen)

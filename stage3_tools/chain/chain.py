@@ -29,6 +29,7 @@ from stage3_tools.loop import reports_failure, result_of, run_turns, stoppable
 from stage3_tools.options import ToolLoopDeps, type_error
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolCallRecord
+from stage3_tools.run.emitter import of_one_run
 from stage3_tools.run.state import RunState, Turn
 from stage3_tools.run.stop_policy import Ending
 from stage3_tools.turn import act, read
@@ -194,7 +195,7 @@ async def _start(
     transcript = Transcript(MemoryStore({name: map(MessageRecord, [*system, *context])}), name)
     await transcript.repair_history()
     await values.check()
-    listeners = (ChainCallbacks(options).on_event,) if options.has_callbacks else ()
+    listeners = (of_one_run(ChainCallbacks(options).on_event),) if options.has_callbacks else ()
     run = RunState(
         deps,
         transcript,

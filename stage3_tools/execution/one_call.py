@@ -49,7 +49,7 @@ from stage3_tools.execution.cache import ResultCache
 from stage3_tools.execution.error_kinds import classify_exception, raised_tool_error
 from stage3_tools.execution.invocation import invoke
 from stage3_tools.execution.results import failed, interrupted, status_after
-from stage3_tools.execution.retries import can_retry, wait_before_retry
+from stage3_tools.execution.retries import MAX_WAIT, can_retry, policy_of
 from stage3_tools.execution.settings import REFERENCE, ExecutionSettings, ToolLookup
 from stage3_tools.result import (
     MAY_HAVE_HAPPENED,
@@ -240,13 +240,13 @@ class PendingCall:
 
     async def _run(self, tool: Tool) -> ToolResult:
         """Run the tool, again where its failure is retried; a failure is a result, too."""
-        import stamina  # takes 10 ms, so it is imported at the first call
-
-        value = details = None
         try:
-            async for attempt in stamina.retry_context(self._wait, attempts=None, timeout=None):
-                with attempt:
-                    value, details = await self._attempt(tool, attempt.num)
+            try:
+                value, details = await self._attempt(tool, 1)
+            except ToolError as error:
+                if not can_retry(tool, error, 1, self.settings.stopped):
+                    raise
+                value, details = await self._retry(tool, error)
             output = output_for_model(value)
         except ToolError as error:
             return self._failure(tool, error)
@@ -263,6 +263,30 @@ class PendingCall:
             is_json=isinstance(output, str) and not isinstance(value, str),
             arguments=self._arguments.text,
         )
+
+    async def _retry(self, tool: Tool, first_error: ToolError) -> tuple[Any, Any]:
+        """Make further attempts until one succeeds, or fails with an error that is not retried.
+
+        Raises:
+            ToolError: The error of the last attempt.
+        """
+        # stamina takes 10 ms to import and 20 µs per call. Most calls succeed without it.
+        import stamina
+
+        policy = policy_of(tool, first_error)
+        async for attempt in stamina.retry_context(
+            on=self._delay,
+            attempts=None,
+            timeout=None,
+            wait_initial=policy.delay,
+            wait_max=MAX_WAIT,
+            wait_jitter=policy.delay / 2,
+        ):
+            with attempt:
+                if attempt.num == 1:
+                    raise first_error  # stamina waits after it
+                return await self._attempt(tool, attempt.num)
+        raise AssertionError("unreachable: the last attempt returns or raises")
 
     async def _attempt(self, tool: Tool, number: int) -> tuple[Any, Any]:
         """Run the tool for the first or a later time; return its value, and details for people.
@@ -336,8 +360,8 @@ class PendingCall:
             None if sub_run is None else (lambda abort: sub_run(call, abort)),
         )
 
-    def _wait(self, error: Exception) -> bool | float:
-        """The seconds to wait before the next attempt, which is reported; False for none."""
+    def _delay(self, error: Exception) -> bool | float:
+        """Report a retry, and return its delay: True is a growing one, and False is no retry."""
         tool, settings, number = self._tool, self.settings, self._number
         assert tool is not None
         if not isinstance(error, ToolError) or not can_retry(tool, error, number, settings.stopped):
@@ -347,7 +371,7 @@ class PendingCall:
             shown = ToolError(error.kind, _NOT_APPROVED, retryable=True)
         if settings.on_retry is not None:
             settings.on_retry(self.call, shown, number)
-        return wait_before_retry(tool, error, number)
+        return True if error.retry_delay is None else error.retry_delay
 
     # ---- ended ─▶ final
 
@@ -417,14 +441,14 @@ class PendingCall:
 
 
 def _without_callers(exception: BaseException) -> BaseException:
-    """Remove the frames of `_attempt` and `invoke` from the traceback of a caught exception.
+    """Remove the frames above the tool's function from the traceback of a caught exception.
 
-    The result of the call refers to the exception. A frame may refer to its callers, and these to
-    the result, so the objects of the call would stay in memory until the garbage collector runs.
+    The result of the call refers to the exception, and these frames to the call and its result, so
+    all of them would stay in memory until the garbage collector runs.
     """
     frames = sys.exc_info()[2]
-    for _ in range(2):
-        frames = frames and frames.tb_next
+    while frames and frames.tb_frame.f_globals.get("__package__") == __package__:
+        frames = frames.tb_next
     return BaseException.with_traceback(exception, frames)
 
 

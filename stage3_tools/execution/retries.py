@@ -2,11 +2,10 @@
 
 The error decides whether it is retryable. The number of retries is set by the tool, else by the
 error, else by the kind of failure. The wait is set by the error, else by the tool, else by the
-kind, and doubles with each retry. The `stamina` library repeats the attempts. Used by `one_call`.
+kind, and doubles with each retry: `one_call` repeats the attempts with the `stamina` library.
 """
 
 import asyncio
-import random
 from collections.abc import Callable, Mapping
 
 from stage3_tools.errors import Retry, ToolError, ToolErrorKind
@@ -22,15 +21,6 @@ _OTHER_KINDS = Retry(3, 1.0)
 
 MAX_WAIT = 30.0
 """Seconds between two attempts. An error that requests a longer wait is not retried."""
-
-
-def wait_before_retry(tool: Tool, error: ToolError, attempt: int) -> float:
-    """Return the seconds after a failed attempt: as the error requests, or growing with jitter."""
-    if error.retry_delay is not None:
-        return error.retry_delay
-    delay = policy_of(tool, error).delay
-    jitter = random.uniform(0, delay / 2)  # not for cryptography
-    return min(delay * 2.0 ** (attempt - 1) + jitter, MAX_WAIT)
 
 
 def can_retry(

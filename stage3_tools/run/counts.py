@@ -33,7 +33,7 @@ class RunCounts:
         limits: The limits of the run; None for none.
         aborts: What stops the run when it is set: the abort of its options, and of the outer run.
         started: When the run started, by `time.perf_counter`.
-        turns: The number of turns so far.
+        requests: The number of requests so far.
         tool_rounds: The number of turns that ran a tool.
         usage: The tokens of all replies, of compactions, and of runs inside of tools.
         cost: Their cost in US dollars; None if no price is known.
@@ -46,7 +46,7 @@ class RunCounts:
     limits: RunLimits | None = None
     aborts: Sequence[Abort | asyncio.Event] = ()
     started: float = field(default_factory=time.perf_counter)
-    turns: int = 0
+    requests: int = 0
     tool_rounds: int = 0
     usage: Usage = field(default_factory=Usage)
     cost: float | None = None

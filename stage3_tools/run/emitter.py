@@ -32,6 +32,18 @@ async def call_back(callback: Callable[..., object] | None, *arguments: Any) -> 
             await returned
 
 
+def of_one_run(listener: Listener) -> Listener:
+    """A listener that receives no events of runs inside of tools. The first event is its run's."""
+    run_id: str | None = None
+
+    def listen(event: LoopEvent) -> object:
+        nonlocal run_id
+        run_id = run_id or event.run_id
+        return listener(event) if event.run_id == run_id else None
+
+    return listen
+
+
 @dataclass(eq=False)
 class EventEmitter:
     """Passes the events of one run to its listeners.
@@ -185,6 +197,8 @@ class EventEmitter:
                 self._fail(listener, error)
 
     def _fail(self, listener: Listener, error: Exception) -> None:
+        self._error = self._error or error
+        if self.parent is not None and listener == self.parent.listener:
+            return  # the outer run has dropped the listener that raised; its others receive more
         self._failed.append(listener)
         self.listeners = [each for each in self.listeners if each not in self._failed]
-        self._error = self._error or error

@@ -62,6 +62,7 @@ class Turn:
         sent: When the request was sent, by `time.perf_counter`; None if it was not.
         stream: The reply while it arrives, if it is streamed.
         response: The complete reply; None until it was read.
+        was_reported: Whether the listeners have received it.
         interpretation: The meaning of the reply; None until it is known.
         was_read: Whether the interpretation is final: its calls have the ids of the history.
         acted: Whether the reply and the results of its calls are in the history.
@@ -75,6 +76,7 @@ class Turn:
     sent: float | None = None
     stream: MessageStream | None = None
     response: ChatResponse | None = None
+    was_reported: bool = False
     interpretation: ReplyInterpretation | ProviderStop | None = None
     was_read: bool = False
     acted: bool = False
@@ -252,11 +254,6 @@ class RunState:
             error=compaction.error,
         )
 
-    def next_turn(self) -> None:
-        """Count a turn, which begins now."""
-        self.counts.turns += 1
-        self.events.turn = self.counts.turns
-
     # ---- events
 
     async def start(self) -> None:
@@ -322,7 +319,14 @@ class RunState:
         self.events.emit_soon(ToolRetried, call=call, error=error, attempt=attempt)
 
     async def _on_verdict(self, request: ApprovalRequest, verdict: Verdict, seconds: float) -> None:
-        await self.events.emit(ApprovalDecided, request=request, verdict=verdict, seconds=seconds)
+        """Report a verdict, without a result that it may have rejected or redacted."""
+        await self.events.emit(
+            ApprovalDecided,
+            request=replace(request, result=None),
+            about="call" if request.result is None else "result",
+            verdict=verdict,
+            seconds=seconds,
+        )
 
     def _sub_run(self, call: ToolCall, abort: Abort) -> ParentRun:
         return ParentRun(

@@ -69,7 +69,7 @@ class StopPolicy:
     def requests_used_up(self) -> bool:
         """Whether the run may not make another request."""
         limit = self.run.max_requests
-        return limit is not None and self.run.counts.turns >= limit
+        return limit is not None and self.run.counts.requests >= limit
 
     @property
     def skip_reason(self) -> str:

@@ -22,7 +22,7 @@ from stage0_gateway import FUNCTION, Accepted, ChatResponse, Message, ToolCall, 
 from stage3_tools.events import LoopEvent, ToolAnswered, ToolCalled
 from stage3_tools.options import ToolLoopDeps, type_error
 from stage3_tools.result import ToolLoopResult, ToolResult
-from stage3_tools.run.emitter import call_back
+from stage3_tools.run.emitter import call_back, of_one_run
 from stage3_tools.run.stop_policy import Ending
 from stage3_tools.runner.params import RunnerParams
 from stage3_tools.runner.stepper import TurnStepper
@@ -95,7 +95,7 @@ class ToolRunner:
         self.result: ToolLoopResult | None = None
         self._on_iteration = on_iteration
         self._on_tool_call, self._on_tool_result = on_tool_call, on_tool_result
-        listeners = (self._call_back,) if on_tool_call or on_tool_result else ()
+        listeners = (of_one_run(self._call_back),) if on_tool_call or on_tool_result else ()
         self._stepper = TurnStepper(deps, params, max_iterations, listeners, self._on_reply)
         self._is_consumed = False
         self._iteration = _Iteration()
@@ -178,7 +178,8 @@ class ToolRunner:
                 iteration.task = asyncio.current_task()
                 yield item
                 iteration.task = None
-            self.result = await self._stepper.end(item)
+            self.result = self._stepper.result_of(item)
+            await self._stepper.end(self.result)
         except GeneratorExit:
             iteration.failure = left = RuntimeError(
                 "The iteration was stopped before the run was over. Another runner can continue "

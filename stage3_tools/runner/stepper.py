@@ -64,6 +64,7 @@ class TurnStepper:
         listeners: tuple[Listener, ...],
         on_reply: Callable[[ChatResponse], object],
     ) -> None:
+        self._deps, self._on_reply = deps, on_reply
         engine, session_id = deps.context_engine, params.session_id
         if session_id is not None:
             transcript = engine.transcript(session_id)
@@ -73,14 +74,13 @@ class TurnStepper:
         self.count = 0
         self.newest_reply: ChatResponse | None = None
         self._run = RunState(
-            deps,
+            self._deps_with(params),
             transcript,
             params,
             entry="runner",
             max_requests=max_iterations,
             listeners=listeners,
         )
-        self._deps, self._on_reply = deps, on_reply
         self._name = session_id or "The conversation of this runner"
         self._phase: Phase = "new"
         self._turn: Turn | None = None  # in the phases "reply", "reported" and "returned"
@@ -105,7 +105,7 @@ class TurnStepper:
             return Ending("limit", None, "No request was made, because max_iterations is 0.")
         if self._ending is None:
             async with self._continued():
-                self._start_clock()
+                self._begin()
                 reason = run.counts.stop_reason()
                 step = await (self._stop(reason) if reason else stoppable(run, self._step))
             if not isinstance(step, Ending):
@@ -114,10 +114,12 @@ class TurnStepper:
             self._ending, self._phase = step, "over"
         return self._ending
 
-    def _start_clock(self) -> None:
-        """Count the seconds of the run from its first step."""
+    def _begin(self) -> None:
+        """Count the seconds of the run from its first step, and use the newest parameters there."""
         if not self._has_started:
             self._has_started, self._run.counts.started = True, time.perf_counter()
+        if self._phase == "new":
+            self._apply_params()
 
     @asynccontextmanager
     async def _continued(self) -> AsyncIterator[None]:
@@ -147,10 +149,17 @@ class TurnStepper:
             if ending is not None:
                 return ending
             if self._turn is None:
-                turn = await request(self._run, last=self._policy.last)
-                await read(self._run, turn)
+                await self._request()
+            return await self._report()
+
+    async def _request(self) -> None:
+        """Request and read a reply; it is kept also if a listener raises."""
+        turn = await request(self._run, last=self._policy.last)
+        try:
+            await read(self._run, turn)
+        finally:
+            if turn.response is not None:
                 self._turn, self._phase = turn, "reply"
-            return await self._report(self._turn)
 
     async def _prepare(self) -> Ending | None:
         """Run the calls at the end of the messages, and apply edits from before the first step."""
@@ -164,7 +173,6 @@ class TurnStepper:
         return None
 
     async def _run_open_calls(self) -> Ending | None:
-        self._apply_params()
         self._replace_messages()
         self._run.question = self.edits.question
         return await run_open_calls(self._run)
@@ -180,8 +188,11 @@ class TurnStepper:
             ending, self._policy = None, StopPolicy(self._run)
         return ending
 
-    async def _report(self, turn: Turn) -> ChatResponse:
+    async def _report(self) -> ChatResponse:
         """Report a reply once; append it at once if it has no calls."""
+        turn = self._turn
+        assert turn is not None
+        await read(self._run, turn)  # if a listener has raised before
         response = turn.normalized_response
         if self._phase == "reply":
             self._phase = "reported"
@@ -196,6 +207,7 @@ class TurnStepper:
         waiting: tuple[ToolCall, ...] = ()
         if self._turn is not None:
             async with self._lock():
+                await read(self._run, self._turn)
                 await act(self._run, self._turn, STOPPED)
                 waiting = self._turn.waiting
         return replace(stopped(how, self._run), waiting=waiting)
@@ -208,8 +220,8 @@ class TurnStepper:
         run, turn = self._run, self._turn  # another task may complete the turn meanwhile
         if self._phase in ("request", "over"):
             return ()
-        self._start_clock()
         async with self._continued(), self._lock():
+            self._begin()
             if turn is None and self._phase != "new":
                 return ()
             if turn is None:
@@ -230,15 +242,17 @@ class TurnStepper:
         async with session_lock(self._run.transcript, self._name):
             pass
 
-    async def end(self, ending: Ending) -> ToolLoopResult:
-        """Report once that the run is over, and return its result.
+    def result_of(self, ending: Ending) -> ToolLoopResult:
+        """The result of the run, which has ended."""
+        return result_of(self._run, ending)
+
+    async def end(self, result: ToolLoopResult) -> None:
+        """Report once that the run is over.
 
         Raises:
-            Exception: The listener raised.
+            Exception: A listener raised.
         """
-        result = result_of(self._run, ending)
         await self._run.end(result)
-        return result
 
     async def leave(self, error: Exception) -> None:
         """Report that the program has left the run before its end."""
@@ -259,21 +273,25 @@ class TurnStepper:
         if pushed:
             await run.transcript.append(*pushed)
             self.edits.remove_pushed(len(pushed))
-        if question is None and (replaced or not run.counts.turns):
+        if question is None and (replaced or not run.counts.requests):
             question = last_question(await run.transcript.history())
         run.question = question or run.question
         return bool(pushed) and run.counts.limit_reached() is None
 
     def _apply_params(self) -> None:
         """Use the newest options, model and tools; a reply that is open keeps its tools."""
-        params, deps = self.edits.latest, self._deps
+        self._run.deps = self._deps_with(self.edits.latest)
+        self._run.change_options(self.edits.latest)
+
+    def _deps_with(self, params: RunnerParams) -> ToolLoopDeps:
+        """The parts with the model and the tools of the parameters."""
+        deps = self._deps
         if isinstance(params.tools, ToolRegistry):
             deps = replace(deps, tool_registry=params.tools)
         if (model := params.gateway) is not None:
             stream = model.stream if deps.stream else None
             deps = replace(deps, chat=model.chat, stream=stream, gateway=model)
-        self._run.deps = deps
-        self._run.change_options(params)
+        return deps
 
     def _replace_messages(self) -> bool:
         """Start a new transcript if the messages were replaced; return whether they were."""

@@ -70,5 +70,5 @@ def test_any_other_value_raises_an_error_that_states_what_to_pass(value):
         chat_of(value)
     assert str(caught.value) == (
         "chat must be a Gateway, or an async function that returns a ChatResponse or a text, not "
-        f"{type(value).__name__}."
+        f"{value!r}."
     )

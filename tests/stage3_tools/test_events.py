@@ -329,9 +329,10 @@ PUBLIC = [
     ),
     (ToolCalled(turn=1, call=READ, tool=TOOL), {"call": PUBLIC_CALL}),
     (
-        ApprovalDecided(turn=1, request=ASKING, verdict=Reject(SECRET), seconds=0.5),
+        ApprovalDecided(turn=1, request=ASKING, about="call", verdict=Reject(SECRET), seconds=0.5),
         {
             "request": {"call_id": "c", "tool": "read", "effect": "write", "needs_approval": True},
+            "about": "call",
             "verdict": {"type": "Reject"},
             "seconds": 0.5,
         },

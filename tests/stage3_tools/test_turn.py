@@ -95,7 +95,11 @@ async def test_a_turn_with_a_call_runs_the_tool_and_records_the_result():
     assert (record.id, record.name, record.arguments, record.round) == ("call_1", "f", "{}", 1)
     assert replace(record.result, duration=0.0) == ToolResult("call_1", "f", "ok", attempts=1)
     assert record.started <= record.ended
-    assert (ran_tools(turn.records), case.run.records, case.run.counts.turns) == (True, [record], 1)
+    assert (ran_tools(turn.records), case.run.records, case.run.counts.requests) == (
+        True,
+        [record],
+        1,
+    )
 
 
 async def test_a_turn_with_only_rejected_calls_counts_as_having_run_no_tools():

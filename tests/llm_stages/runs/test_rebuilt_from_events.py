@@ -144,7 +144,7 @@ class FromEvents:
         verdict, request = event.verdict, event.request
         written = {
             "verdict": type(verdict).__name__.lower(),
-            "about": "result" if request.result else "call",
+            "about": event.about,
             "reason": verdict.reason if isinstance(verdict, Reject | Redact) else "",
             "arguments": plain_data(dict(verdict.arguments)) if isinstance(verdict, Edit) else None,
         }

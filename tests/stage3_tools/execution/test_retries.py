@@ -14,7 +14,7 @@ from stage3_tools import (
     ToolRegistry,
     execute_tool_call,
 )
-from stage3_tools.execution.retries import MAX_WAIT, can_retry, policy_of, wait_before_retry
+from stage3_tools.execution.retries import can_retry, policy_of
 from tests.tables import for_each
 
 CALL = ToolCall("c", "f", "{}")
@@ -136,26 +136,6 @@ async def test_another_attempt_may_follow_if_the_policy_and_the_run_allow_it(
     tool, error, attempts, stopped, may_follow
 ):
     assert can_retry(tool, error, attempts, stopped) is may_follow
-
-
-@for_each(
-    "attempt, base",
-    [(1, 2.0), (2, 4.0), (3, 8.0), (4, 16.0)],
-)
-def test_the_wait_before_a_retry_doubles_with_a_jitter_of_half_the_delay(attempt, base):
-    waits = {wait_before_retry(tool_of(), NETWORK, attempt) for _ in range(50)}
-    assert len(waits) > 1
-    assert base <= min(waits) <= max(waits) <= base + 1.0
-
-
-def test_the_wait_before_a_retry_is_limited():
-    assert wait_before_retry(tool_of(retry=Retry(90, 2.0)), NETWORK, 80) == MAX_WAIT
-
-
-@for_each("attempt", [1, 9])
-def test_the_wait_that_an_error_requests_is_used_unchanged(attempt):
-    asks = ToolError("network", "x", retryable=True, retry_delay=0.7)
-    assert wait_before_retry(tool_of(retry=Retry(3, 5.0)), asks, attempt) == 0.7
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ class Answering:
         deps = ToolLoopDeps(unused_chat, ContextEngine(), OutputController(), self.registry)
         transcript = Transcript.of([Message.user("Go."), Message.assistant("", calls)])
         self.run = RunState(deps, transcript, given)
-        self.run.next_turn()
+        self.run.events.turn += 1
 
     async def __call__(self, **rest):
         return await run_calls(self.run, self.registry, self.calls, since=2, **rest)

@@ -63,7 +63,7 @@ async def test_a_listener_receives_the_events_of_the_current_turn():
     run = a_run(on_event=got.append)
     for _ in range(2):
         await run.events.emit(TurnEnded, usage=None)
-        run.next_turn()
+        run.events.turn += 1
     assert got == [TurnEnded(turn=0, usage=None), TurnEnded(turn=1, usage=None)]
     await a_run().events.emit(TurnEnded, usage=None)  # works without a listener
 

@@ -216,7 +216,7 @@ async def test_the_result_has_status_reply_and_records(new_case):
     case = new_case(calls("a"), "done")
     for _ in range(2):
         await case.steps.next()
-    result = await case.steps.end(await case.steps.next())
+    result = case.steps.result_of(await case.steps.next())
     assert (result.status, result.reply, result.tool_rounds) == ("completed", "done", 1)
     assert [record.id for record in result.history] == ["a"]
     assert result.stats.duration > 0
