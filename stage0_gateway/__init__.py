@@ -29,80 +29,67 @@ Rooms:
     offline/       `ScriptedModel` and the rule-based `OfflineModel`
 """
 
-# The form `Name as Name` exports a name, also for type checkers.
-from stage0_gateway.accounting.prices import GenaiPrices as GenaiPrices
-from stage0_gateway.accounting.prices import Price as Price
-from stage0_gateway.accounting.prices import Prices as Prices
-from stage0_gateway.accounting.prices import PriceTable as PriceTable
-from stage0_gateway.errors import FUNCTION as FUNCTION
-from stage0_gateway.errors import Accepted as Accepted
-from stage0_gateway.errors import AuthenticationFailed as AuthenticationFailed
-from stage0_gateway.errors import ConfigurationError as ConfigurationError
-from stage0_gateway.errors import ConnectionFailed as ConnectionFailed
-from stage0_gateway.errors import ContextOverflow as ContextOverflow
-from stage0_gateway.errors import GatewayError as GatewayError
-from stage0_gateway.errors import InvalidRequest as InvalidRequest
-from stage0_gateway.errors import MalformedResponse as MalformedResponse
-from stage0_gateway.errors import RateLimited as RateLimited
-from stage0_gateway.errors import RequestTimeout as RequestTimeout
-from stage0_gateway.errors import ServerFailed as ServerFailed
-from stage0_gateway.errors import StreamInterrupted as StreamInterrupted
-from stage0_gateway.errors import check_arguments as check_arguments
-from stage0_gateway.events import FallbackEvent as FallbackEvent
-from stage0_gateway.events import GatewayEvent as GatewayEvent
-from stage0_gateway.events import RequestEvent as RequestEvent
-from stage0_gateway.events import ResponseEvent as ResponseEvent
-from stage0_gateway.events import RetryEvent as RetryEvent
-from stage0_gateway.events import WarningEvent as WarningEvent
-from stage0_gateway.gateway import Gateway as Gateway
-from stage0_gateway.http.known_secrets import KnownSecrets as KnownSecrets
-from stage0_gateway.http.redaction import redact as redact
-from stage0_gateway.http.response import Timeouts as Timeouts
-from stage0_gateway.messages import Message as Message
-from stage0_gateway.messages import Messages as Messages
-from stage0_gateway.messages import Role as Role
-from stage0_gateway.messages import as_message as as_message
-from stage0_gateway.messages import as_messages as as_messages
-from stage0_gateway.model import Chat as Chat
-from stage0_gateway.model import ChatModel as ChatModel
-from stage0_gateway.model import chat_of as chat_of
-from stage0_gateway.model import is_model as is_model
-from stage0_gateway.offline.model import OfflineModel as OfflineModel
-from stage0_gateway.offline.model import offline_faults as offline_faults
-from stage0_gateway.offline.model import offline_server as offline_server
-from stage0_gateway.offline.scripted import ScriptedModel as ScriptedModel
-from stage0_gateway.offline.scripted import ScriptedReply as ScriptedReply
-from stage0_gateway.offline.scripted import ScriptError as ScriptError
-from stage0_gateway.parts import Citation as Citation
-from stage0_gateway.parts import DocumentPart as DocumentPart
-from stage0_gateway.parts import ImagePart as ImagePart
-from stage0_gateway.parts import JsonPart as JsonPart
-from stage0_gateway.parts import Part as Part
-from stage0_gateway.parts import ProviderData as ProviderData
-from stage0_gateway.parts import ProviderPart as ProviderPart
-from stage0_gateway.parts import TextPart as TextPart
-from stage0_gateway.parts import ThinkingPart as ThinkingPart
-from stage0_gateway.parts import ToolCall as ToolCall
-from stage0_gateway.recording.private_file import private_opener as private_opener
-from stage0_gateway.recording.private_file import write_private as write_private
-from stage0_gateway.recording.recorder import Recorder as Recorder
-from stage0_gateway.recording.replayer import Replayer as Replayer
-from stage0_gateway.recording.replayer import ReplayMiss as ReplayMiss
-from stage0_gateway.request import ChatOptions as ChatOptions
-from stage0_gateway.request import ChatRequest as ChatRequest
-from stage0_gateway.request import Reasoning as Reasoning
-from stage0_gateway.request import ToolSpec as ToolSpec
-from stage0_gateway.response import ChatResponse as ChatResponse
-from stage0_gateway.response import FailedAttempt as FailedAttempt
-from stage0_gateway.response import FinishReason as FinishReason
-from stage0_gateway.response import Usage as Usage
-from stage0_gateway.response import normalize_finish_reason as normalize_finish_reason
-from stage0_gateway.response import response_of as response_of
-from stage0_gateway.server.format import ServerFormat as ServerFormat
-from stage0_gateway.streaming.events import StreamEvent as StreamEvent
-from stage0_gateway.streaming.events import TextEvent as TextEvent
-from stage0_gateway.streaming.stream import MessageStream as MessageStream
-from stage0_gateway.wire.format import WireFormat as WireFormat
+from stage0_gateway.accounting.prices import GenaiPrices, Price, Prices, PriceTable
+from stage0_gateway.errors import (
+    FUNCTION,
+    Accepted,
+    AuthenticationFailed,
+    ConfigurationError,
+    ConnectionFailed,
+    ContextOverflow,
+    GatewayError,
+    InvalidRequest,
+    MalformedResponse,
+    RateLimited,
+    RequestTimeout,
+    ServerFailed,
+    StreamInterrupted,
+    check_arguments,
+)
+from stage0_gateway.events import (
+    FallbackEvent,
+    GatewayEvent,
+    RequestEvent,
+    ResponseEvent,
+    RetryEvent,
+    WarningEvent,
+)
+from stage0_gateway.gateway import Gateway
+from stage0_gateway.http.known_secrets import KnownSecrets
+from stage0_gateway.http.redaction import redact
+from stage0_gateway.http.response import Timeouts
+from stage0_gateway.messages import Message, Messages, Role, as_message, as_messages
+from stage0_gateway.model import Chat, ChatModel, chat_of, is_model
+from stage0_gateway.offline.model import OfflineModel, offline_faults, offline_server
+from stage0_gateway.offline.scripted import ScriptedModel, ScriptedReply, ScriptError
+from stage0_gateway.parts import (
+    Citation,
+    DocumentPart,
+    ImagePart,
+    JsonPart,
+    Part,
+    ProviderData,
+    ProviderPart,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+)
+from stage0_gateway.recording.private_file import private_opener, write_private
+from stage0_gateway.recording.recorder import Recorder
+from stage0_gateway.recording.replayer import Replayer, ReplayMiss
+from stage0_gateway.request import ChatOptions, ChatRequest, Reasoning, ToolSpec
+from stage0_gateway.response import (
+    ChatResponse,
+    FailedAttempt,
+    FinishReason,
+    Usage,
+    normalize_finish_reason,
+    response_of,
+)
+from stage0_gateway.server.format import ServerFormat
+from stage0_gateway.streaming.events import StreamEvent, TextEvent
+from stage0_gateway.streaming.stream import MessageStream
+from stage0_gateway.wire.format import WireFormat
 
 __all__ = [
     "FUNCTION",

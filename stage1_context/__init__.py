@@ -22,59 +22,56 @@ Rooms:
     compaction/    let a model summarize old messages
 """
 
-# The form `Name as Name` exports a name, also for type checkers.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from stage1_context.compaction.compact import CompactionPolicy as CompactionPolicy
-from stage1_context.counting.calibration import Calibration as Calibration
-from stage1_context.counting.heuristic import ApproximateCounter as ApproximateCounter
-from stage1_context.counting.tiktoken import TiktokenCounter as TiktokenCounter
-from stage1_context.engine import ContextEngine as ContextEngine
-from stage1_context.errors import ContextError as ContextError
-from stage1_context.errors import SessionConflict as SessionConflict
-from stage1_context.errors import SessionExists as SessionExists
-from stage1_context.errors import SessionNotFound as SessionNotFound
-from stage1_context.errors import StoreFailed as StoreFailed
-from stage1_context.errors import VariableNotFound as VariableNotFound
-from stage1_context.errors import WindowTooSmall as WindowTooSmall
-from stage1_context.history import MessageHistory as MessageHistory
-from stage1_context.journal import ApprovalPendingRecord as ApprovalPendingRecord
-from stage1_context.journal import CallFinishedRecord as CallFinishedRecord
-from stage1_context.journal import CallStartedRecord as CallStartedRecord
-from stage1_context.journal import MessageRecord as MessageRecord
-from stage1_context.journal import Record as Record
-from stage1_context.journal import RepairRecord as RepairRecord
-from stage1_context.journal import SummaryRecord as SummaryRecord
-from stage1_context.journal import VariableDeletedRecord as VariableDeletedRecord
-from stage1_context.journal import VariableRecord as VariableRecord
-from stage1_context.journal import record_from_json as record_from_json
-from stage1_context.journal import record_to_json as record_to_json
-from stage1_context.recovery.open_calls import OpenCalls as OpenCalls
-from stage1_context.store import MemoryStore as MemoryStore
-from stage1_context.store import SessionInfo as SessionInfo
-from stage1_context.store import SessionStore as SessionStore
-from stage1_context.store import check_session_id as check_session_id
-from stage1_context.tokens import Counted as Counted
-from stage1_context.tokens import TokenCounter as TokenCounter
-from stage1_context.tokens import message_tokens as message_tokens
-from stage1_context.transcript import Compaction as Compaction
-from stage1_context.transcript import Transcript as Transcript
-from stage1_context.variables import VariableStore as VariableStore
-from stage1_context.view.explanation import Explained as Explained
-from stage1_context.view.explanation import Explanation as Explanation
-from stage1_context.view.explanation import newly_dropped as newly_dropped
-from stage1_context.view.projection import is_summary as is_summary
-from stage1_context.view.selection import Selection as Selection
-from stage1_context.window import DropOldest as DropOldest
-from stage1_context.window import KeepEverything as KeepEverything
-from stage1_context.window import KeepSystemAndRecent as KeepSystemAndRecent
-from stage1_context.window import TokenBudget as TokenBudget
-from stage1_context.window import WindowPolicy as WindowPolicy
+from stage1_context.compaction.compact import CompactionPolicy
+from stage1_context.counting.calibration import Calibration
+from stage1_context.counting.heuristic import ApproximateCounter
+from stage1_context.counting.tiktoken import TiktokenCounter
+from stage1_context.engine import ContextEngine
+from stage1_context.errors import (
+    ContextError,
+    SessionConflict,
+    SessionExists,
+    SessionNotFound,
+    StoreFailed,
+    VariableNotFound,
+    WindowTooSmall,
+)
+from stage1_context.history import MessageHistory
+from stage1_context.journal import (
+    ApprovalPendingRecord,
+    CallFinishedRecord,
+    CallStartedRecord,
+    MessageRecord,
+    Record,
+    RepairRecord,
+    SummaryRecord,
+    VariableDeletedRecord,
+    VariableRecord,
+    record_from_json,
+    record_to_json,
+)
+from stage1_context.recovery.open_calls import OpenCalls
+from stage1_context.store import MemoryStore, SessionInfo, SessionStore, check_session_id
+from stage1_context.tokens import Counted, TokenCounter, message_tokens
+from stage1_context.transcript import Compaction, Transcript
+from stage1_context.variables import VariableStore
+from stage1_context.view.explanation import Explained, Explanation, newly_dropped
+from stage1_context.view.projection import is_summary
+from stage1_context.view.selection import Selection
+from stage1_context.window import (
+    DropOldest,
+    KeepEverything,
+    KeepSystemAndRecent,
+    TokenBudget,
+    WindowPolicy,
+)
 
 if TYPE_CHECKING:
-    from stage1_context.stores.postgres import PostgresStore as PostgresStore
-    from stage1_context.stores.sqlite import SqliteStore as SqliteStore
+    from stage1_context.stores.postgres import PostgresStore
+    from stage1_context.stores.sqlite import SqliteStore
 
 __all__ = [
     "ApprovalPendingRecord",

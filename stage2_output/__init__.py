@@ -24,25 +24,15 @@ Rooms:
                  └─▶ feedback ◀┘ ──▶ the model, once more
 """
 
-# The form `Name as Name` exports a name, also for type checkers.
-from stage2_output.controller import OutputController as OutputController
-from stage2_output.errors import ExtractionError as ExtractionError
-from stage2_output.errors import InvalidSchema as InvalidSchema
-from stage2_output.errors import OutputError as OutputError
-from stage2_output.extract import extract_json as extract_json
-from stage2_output.extract import find_json as find_json
-from stage2_output.extraction.thinking import ThinkingBlock as ThinkingBlock
-from stage2_output.extraction.thinking import thinking_blocks as thinking_blocks
-from stage2_output.extraction.thinking import without_thinking as without_thinking
-from stage2_output.feedback import feedback as feedback
-from stage2_output.feedback import issue_lines as issue_lines
-from stage2_output.partial import parse_partial as parse_partial
-from stage2_output.result import Extraction as Extraction
-from stage2_output.result import Issue as Issue
-from stage2_output.result import ParseResult as ParseResult
-from stage2_output.result import Repair as Repair
-from stage2_output.schema import CompiledSchema as CompiledSchema
-from stage2_output.validation.suggestions import nearest as nearest
+from stage2_output.controller import OutputController
+from stage2_output.errors import ExtractionError, InvalidSchema, OutputError
+from stage2_output.extract import extract_json, find_json
+from stage2_output.extraction.thinking import ThinkingBlock, thinking_blocks, without_thinking
+from stage2_output.feedback import feedback, issue_lines
+from stage2_output.partial import parse_partial
+from stage2_output.result import Extraction, Issue, ParseResult, Repair
+from stage2_output.schema import CompiledSchema
+from stage2_output.validation.suggestions import nearest
 
 __all__ = [
     "CompiledSchema",

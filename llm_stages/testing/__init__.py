@@ -23,9 +23,9 @@ try:
     for _module in ("dialects", "stores", "wire_formats"):
         pytest.register_assert_rewrite(f"{__name__}.{_module}")
 
-    from llm_stages.testing.dialects import DialectContract as DialectContract
-    from llm_stages.testing.stores import StoreContract as StoreContract
-    from llm_stages.testing.wire_formats import WireFormatContract as WireFormatContract
+    from llm_stages.testing.dialects import DialectContract
+    from llm_stages.testing.stores import StoreContract
+    from llm_stages.testing.wire_formats import WireFormatContract
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
         f"llm_stages.testing needs {error.name}, which is not installed: "
