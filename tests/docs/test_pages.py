@@ -115,7 +115,7 @@ def examples(page: Path, folder: Path) -> list[Example]:
     """Return the blocks of a page, in order; `folder` is for its files and commands."""
     command = folder / ".bin" / "llm-stages"
     command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m stage3_tools "$@"\n')
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m llm_stages "$@"\n')
     command.chmod(0o755)
     parsers = [
         CodeBlockParser("shell-session", compare_transcript),
