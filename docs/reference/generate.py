@@ -1,10 +1,10 @@
-"""Write the reference: one page per stage, from the signatures and the docstrings.
+"""Write the reference: one page per package, from the signatures and the docstrings.
 
     make reference        or: python docs/reference/generate.py
 
 The packages are read with griffe and are not imported. A page lists the public names of a package
-by module, in the reading order of the package's docstring. The output depends on the code only, so
-a test can compare it with the pages.
+by module, in the reading order of the package's docstring. Names of another package are links to
+its page. The output depends on the code only, so a test can compare it with the pages.
 """
 
 import ast
@@ -25,6 +25,9 @@ LESSONS = {
     "stage2_output": "3-output",
     "stage3_tools": "4-tools",
 }
+"""The stages, and the lesson of each."""
+
+PACKAGES = [*LESSONS, "llm_stages"]
 WIDTH = 88
 """Longer signatures have one parameter per line."""
 
@@ -49,8 +52,12 @@ def main() -> None:
 def pages() -> dict[str, str]:
     """Return the text of each page by its file name."""
     loader = griffe.GriffeLoader(search_paths=[ROOT], docstring_parser="google")
-    packages = [loader.load(stage) for stage in LESSONS]
-    return {f"{package.name}.md": Page(package).text() for package in packages}
+    written: dict[str, Page] = {}  # the pages to which later ones may link
+    texts = {}
+    for name in PACKAGES:
+        written[name] = Page(loader.load(name), dict(written))
+        texts[f"{name}.md"] = written[name].text()
+    return texts
 
 
 class Page:
@@ -58,10 +65,11 @@ class Page:
 
     Args:
         package: The package, read by griffe.
+        written: The pages of the packages whose names it may export as well, by package.
     """
 
-    def __init__(self, package: Any) -> None:
-        self.package = package
+    def __init__(self, package: Any, written: "dict[str, Page]") -> None:
+        self.package, self.written = package, written
         self.public = public_names(package)
         self.blocks: list[str] = []
         self.anchors: dict[str, str] = {}  # by the name of an object or a file
@@ -73,7 +81,8 @@ class Page:
         for module, names in groups.items():
             self.add_module(module, names)
         self.add_types()
-        blocks = [*self.introduction(), self.contents(groups), *self.blocks]
+        links = self.names_of_stages()
+        blocks = [*self.introduction(), self.contents(groups), *links, *self.blocks]
         return "\n\n".join(blocks) + "\n"
 
     def groups(self) -> dict[str, list[str]]:
@@ -91,21 +100,45 @@ class Page:
         top, _, rooms = docstring_of(self.package).partition("Rooms:")
         yield from re.findall(r"^ +(\w+) {2,}\S", top.partition("Reading order:")[2], re.MULTILINE)
         for room in re.findall(r"^ +(\w+)/ {2,}\S", rooms, re.MULTILINE):
-            description = docstring_of(self.package[room])
-            for module in re.findall(r"^ *(\w+) {2,}\S", description, re.MULTILINE):
-                yield f"{room}.{module}"
+            yield from self.modules_of_room(room)
+
+    def modules_of_room(self, room: str) -> Iterator[str]:
+        """Yield the modules of a room, and then those of the rooms inside of it."""
+        description = docstring_of(self.package[room])
+        for module in re.findall(r"^ *(\w+) {2,}\S", description, re.MULTILINE):
+            yield f"{room}.{module}"
+        for inner in re.findall(r"^ +(\w+)/ {2,}\S", description, re.MULTILINE):
+            yield from self.modules_of_room(f"{room}.{inner}")
 
     def introduction(self) -> list[str]:
         """Return the blocks above the list of names."""
-        stage, lesson = self.package.name, LESSONS[self.package.name]
-        link = f"[Lesson {lesson[0]}](../learn/{lesson}.md)"
+        name = self.package.name
+        lesson = LESSONS.get(name)
+        link = f"[Lesson {lesson[0]}](../learn/{lesson}.md)" if lesson else "Reference"
+        scope = f"This page lists every public name of `{name}`."
+        if not lesson:
+            scope = f"This page describes the names that `{name}` defines."
         return [
-            f"[Docs](../README.md) > {link} > **Reference: {stage}**",
-            f"# Reference: {stage}",
+            f"[Docs](../README.md) > {link} > **Reference: {name}**",
+            f"# Reference: {name}",
             *paragraphs(docstring_of(self.package).partition("Reading order:")[0]),
-            f"This page lists every public name of `{stage}`. Import the names from `{stage}`.",
+            f"{scope} Import the names from `{name}`.",
             "It is generated from the docstrings; `make reference` writes it again.",
         ]
+
+    def names_of_stages(self) -> list[str]:
+        """Return the blocks that list the names which another package defines, with links."""
+        rows = []
+        for stage, page in self.written.items():
+            names = exported_names(self.package, stage)
+            links = [f"[`{name}`]({stage}.md#{page.anchors[name]})" for name in names]
+            if links:
+                rows.append((f"[{stage}]({stage}.md)", ", ".join(links)))
+        if not rows:
+            return []
+        package = self.package.name
+        text = f"`{package}` also exports the names of the stages that most programs need."
+        return ["## Names of the stages", text, table(("Stage", "Names"), rows)]
 
     def contents(self, groups: dict[str, list[str]]) -> str:
         """Return the table of all names, by module."""
@@ -293,17 +326,32 @@ class Page:
 
 
 def public_names(package: Any) -> dict[str, Any]:
-    """Return the objects that a package exports with `from module import Name as Name`."""
-    found: dict[str, Any] = {}
-    for node in ast.walk(ast.parse(package.filepath.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(package.name):
-            module = package[(node.module or "").removeprefix(f"{package.name}.")]
-            found |= {
-                each.name: module.members[each.name]
-                for each in node.names
-                if each.name == each.asname
-            }
-    return found
+    """Return the objects that a package defines and exports."""
+    return {
+        name: package[module.removeprefix(f"{package.name}.")].members[name]
+        for name, module in exported_names(package, package.name).items()
+    }
+
+
+def exported_names(package: Any, source: str) -> dict[str, str]:
+    """Return the names that a package exports with `from module import Name as Name`.
+
+    Args:
+        package: The package.
+        source: The package of the modules.
+
+    Returns:
+        The module of each name.
+    """
+    tree = ast.parse(package.filepath.read_text(encoding="utf-8"))
+    return {
+        each.name: node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module
+        if node.module.partition(".")[0] == source
+        for each in node.names
+        if each.name == each.asname
+    }
 
 
 def form_of(target: Any) -> str | None:
