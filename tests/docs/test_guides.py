@@ -1,13 +1,16 @@
-"""The guides describe every option of a run and every command, not only the reference."""
+"""The guides describe every option, event and command, not only the reference."""
 
 import re
 from dataclasses import fields
 from pathlib import Path
+from typing import get_args
 
-from stage3_tools import ToolLoopOptions
+from stage3_tools import LoopEvent, ToolLoopOptions
 from tests.llm_stages.cli.command import llm_stages
+from tests.tables import for_each
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
+OF_ALL_EVENTS = {"turn", "run_id", "parent_run_id", "parent_call_id", "at"}
 
 
 def test_a_guide_describes_every_option_of_a_run():
@@ -23,3 +26,15 @@ def test_the_guide_to_the_command_line_describes_every_command(capsys, monkeypat
     guide = (GUIDES / "command-line.md").read_text(encoding="utf-8")
     assert "ask" in commands
     assert [name for name in commands if f"llm-stages {name}" not in guide] == []
+
+
+@for_each("event", get_args(LoopEvent))
+def test_the_guide_to_events_lists_the_fields_of_every_event_and_those_for_browsers(event):
+    guide = (GUIDES / "events.md").read_text(encoding="utf-8")
+    row = re.search(rf"^\| `{event.name}` \| `{event.__name__}` \|(.*)\|$", guide, re.MULTILINE)
+    assert row, f"{event.__name__} has no row"
+    _, own, public = (re.findall(r"`(\w+)`", cell) for cell in row[1].split("|"))
+    names = [field.name for field in fields(event) if field.name not in OF_ALL_EVENTS]
+    assert own[: len(names)] == names
+    assert all(hasattr(event, computed) for computed in own[len(names) :])
+    assert public == [*event.public]
