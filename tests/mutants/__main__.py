@@ -21,7 +21,10 @@ from tests.mutants.changes import Mutant, mutants_of
 from tests.mutants.session import MutantSession
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ["stage0_gateway", "stage1_context", "stage2_output", "stage3_tools"]
+PACKAGES = ["stage0_gateway", "stage1_context", "stage2_output", "stage3_tools", "llm_stages"]
+TESTS = "llm_stages/testing"
+"""A room that contains tests for programs. No other test would notice a change of them."""
+
 EQUIVALENTS = Path(__file__).parent / "equivalents.json"
 CORE = [
     "stage3_tools/turn",
@@ -63,6 +66,7 @@ def rooms() -> dict[str, list[str]]:
                 name = path.relative_to(ROOT)
                 room = "/".join(name.with_suffix("").parts[:2])
                 found.setdefault(room, []).append(name.as_posix())
+    del found[TESTS]
     return found
 
 

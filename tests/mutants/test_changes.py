@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.mutants.__main__ import EQUIVALENTS, ROOT, rank, report, rooms, sample
+from tests.mutants.__main__ import EQUIVALENTS, PACKAGES, ROOT, rank, report, rooms, sample
 from tests.mutants.changes import mutants_of
 from tests.mutants.session import apply
 from tests.tables import for_each
@@ -86,6 +86,13 @@ def test_a_sample_depends_on_the_content_of_the_mutants_and_not_on_their_lines()
     ranks = [rank(each, 1) for each in found]
     assert [rank(each, 1) for each in sample(paths, 1, 12)] == ranks[:12] == sorted(ranks)[:12]
     assert {rank(each, 2) for each in found}.isdisjoint(ranks)
+
+
+def test_the_rooms_are_those_of_all_packages_except_the_tests_for_programs():
+    found = rooms()
+    assert {name.partition("/")[0] for name in found} == {*PACKAGES}
+    assert "llm_stages/runs/page/html.py" in found["llm_stages/runs"]
+    assert "llm_stages/testing" not in found
 
 
 def test_the_equivalent_mutants_are_mutants_of_the_files_of_today():
