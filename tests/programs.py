@@ -29,6 +29,8 @@ ROOT = Path(__file__).parents[1]
 LIMIT = 60
 """The seconds after which a program is killed."""
 
+PACKAGES = ["stage*", "llm_stages"]
+
 LIBRARIES = ["griffe", "jsonschema", "pydantic", "rich.console", "rich.markdown", "stamina"]
 """Libraries that the packages import at their first use."""
 
@@ -159,9 +161,11 @@ def _ask_server(**request: object):
 
 def serve() -> list[str]:
     """Answer requests. In the copy of this process for a program, return its arguments."""
-    modules = [each.relative_to(ROOT).with_suffix("") for each in ROOT.glob("stage*/**/[a-z]*.py")]
-    for name in [*LIBRARIES, *(".".join(each.parts) for each in sorted(modules))]:
-        import_module(name)
+    files = [path for each in PACKAGES for path in ROOT.glob(f"{each}/**/[a-z]*.py")]
+    modules = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in sorted(files)]
+    for name in [*LIBRARIES, *modules]:
+        if not name.startswith("llm_stages.testing."):  # it imports pytest
+            import_module(name)
     gc.freeze()  # the copies share these objects
     while line := sys.stdin.readline():
         request = json.loads(line)
