@@ -106,14 +106,14 @@ async def answer(question: str, session: str, db: Path) -> None:
         deps = ToolLoopDeps(gateway, engine, tool_registry=tools, stream=True)
         dialect = NativeDialect()
         async for event in run_events(deps, session, question, dialect=dialect, approve=approve):
-            if event.name == "reply_stream":
-                event.stream.on("text", lambda text: print(text.delta, end="", flush=True))
+            if event.name == "reply_text":
+                print(event.delta, end="", flush=True)
             elif event.name == "tool_call":
                 print(f"\n  [{event.call.name} {event.call.arguments}]")
             elif event.name == "tool_result":
                 print(f"  -> {event.result.status}: {str(event.result.output)[:150]}")
             elif event.name == "loop_end":
-                print(f"\n-- {event.status} ({event.result.tool_rounds} rounds)")
+                print(f"\n-- {event.status} ({event.tool_rounds} rounds)")
 
 
 if __name__ == "__main__":
