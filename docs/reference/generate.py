@@ -334,7 +334,7 @@ def public_names(package: Any) -> dict[str, Any]:
 
 
 def exported_names(package: Any, source: str) -> dict[str, str]:
-    """Return the names that a package exports with `from module import Name as Name`.
+    """Return the names that a package exports with `from module import Name`.
 
     Args:
         package: The package.
@@ -350,7 +350,6 @@ def exported_names(package: Any, source: str) -> dict[str, str]:
         if isinstance(node, ast.ImportFrom) and node.module
         if node.module.partition(".")[0] == source
         for each in node.names
-        if each.name == each.asname
     }
 
 

@@ -203,12 +203,6 @@ def exports(stage: str) -> tuple[list[ast.alias], list[str]]:
     return [each for node in exported for each in node.names], lazy
 
 
-@for_each("stage", LAYERS)
-def test_a_package_exports_names_in_the_form_that_type_checkers_accept(stage):
-    names, _ = exports(stage)
-    assert [each.name for each in names if each.asname != each.name] == []
-
-
 IMPORT_ALL = """
 import sys
 from importlib import import_module

@@ -16,7 +16,6 @@ from tests.architecture.test_layers import LAYERS, ROOT, modules, unit_of
 from tests.tables import for_each
 
 LIBRARIES = {
-    "stage0_gateway.http.fast": {"_content", "_payload"},
     "stage0_gateway.http.pool": {"_connection", "_h11_state"},
     "stage2_output.validation.keywords": {"_resolver"},
 }

@@ -28,12 +28,7 @@ def exported_names(package: str) -> dict[str, str]:
     modules."""
     tree = parse((ROOT / package / "__init__.py").read_text())
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    return {
-        each.name: node.module or ""
-        for node in imports
-        for each in node.names
-        if each.asname == each.name
-    }
+    return {each.name: node.module or "" for node in imports for each in node.names}
 
 
 def public_names(package: str) -> dict[str, str]:

@@ -181,9 +181,10 @@ def bare_message(message):
 
 
 def bare_event(event):
+    """Return an event without ids; of what a dialect writes and reads, its name."""
     match event.name:
-        case "turn_start":
-            return replace(event, messages=())
+        case "run_start" | "request" | "reply":
+            return event.name
         case "decision":
             return replace(event, text="", calls=tuple(map(bare_call, event.calls)))
         case "tool_call":
