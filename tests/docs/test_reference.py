@@ -24,11 +24,15 @@ def generated():
 
 
 def exported_names(package: str) -> dict[str, str]:
-    """Return the names that a package exports with `from module import Name as Name`, and their
-    modules."""
+    """Return the names that a package exports with `from module import Name`, and their modules."""
     tree = parse((ROOT / package / "__init__.py").read_text())
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    return {each.name: node.module or "" for node in imports for each in node.names}
+    return {
+        each.name: node.module
+        for node in imports
+        if node.module and node.module.partition(".")[0] in PACKAGES
+        for each in node.names
+    }
 
 
 def public_names(package: str) -> dict[str, str]:
