@@ -17,7 +17,7 @@ from functools import partial
 from typing import Literal
 
 from stage0_gateway import ChatResponse, Message, MessageStream, as_messages, response_of
-from stage1_context import Compaction, SessionConflict
+from stage1_context import SessionConflict
 from stage3_tools.dialects.escaping import feedback_message
 from stage3_tools.dialects.protocol import (
     LAST_REQUEST,
@@ -127,20 +127,15 @@ async def _send(run: RunState, turn: Turn, parts: RequestParts) -> None:
 async def _select_messages(run: RunState, turn: Turn) -> list[Message]:
     """The messages of the conversation that fit into the window."""
     instruction = LAST_REQUEST if turn.last else turn.choice.instruction if turn.choice else ""
-    compactions: list[Compaction] = []
     select = partial(
         run.transcript.for_request,
         extra_text=run.dialect.describe(turn.tools) + instruction,
         reserve_tokens=run.options.max_tokens or 0,
         pinned=run.question,
-        on_compaction=compactions.append,
+        on_compaction=run.add_compaction,
     )
-    try:
-        messages = await select()
-        return await _repaired(run, select) if _has_open_calls(messages) else messages
-    finally:
-        for compaction in compactions:
-            await run.add_compaction(compaction)
+    messages = await select()
+    return await _repaired(run, select) if _has_open_calls(messages) else messages
 
 
 async def _repaired(run: RunState, select: Callable[[], Awaitable[list[Message]]]) -> list[Message]:

@@ -169,14 +169,11 @@ class _Results:
     async def _append(self, *records: Any) -> None:
         self.length = await self.run.transcript.append(*records, since=self.length)
 
-    async def _message(self, result: ToolResult) -> tuple[Message, str | None]:
-        """The message of a result and the id of its variable, created once."""
+    async def _message_record(self, result: ToolResult) -> MessageRecord:
+        """The record of a result; its message and its variable are created once."""
         if result.call_id not in self.messages:
             self.messages[result.call_id] = await self.run.variables.message_of(result)
-        return self.messages[result.call_id]
-
-    async def _message_record(self, result: ToolResult) -> MessageRecord:
-        message, _ = await self._message(result)
+        message, _ = self.messages[result.call_id]
         details = None if result.details is None else stored_details(result.details)
         return MessageRecord(message, details)
 

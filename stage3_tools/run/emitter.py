@@ -2,7 +2,8 @@
 
     emit         waits for async listeners, and raises what a listener raised
     emit_safely  where nothing may fail: the next `emit` raises it
-    emit_soon    where nothing can be awaited, such as inside of a tool's progress report
+    emit_soon    where nothing can be awaited, such as inside of a tool's progress report; the next
+                 event waits for async listeners
 
 Listeners are called in the order given, one after another. One that raises receives nothing more;
 the others receive the event all the same. A run that was cancelled awaits no listener: a task

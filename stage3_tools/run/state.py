@@ -240,11 +240,11 @@ class RunState:
         self.transcript.report_usage(response.usage)
         self.counts.add(response)
 
-    async def add_compaction(self, compaction: Compaction) -> None:
+    def add_compaction(self, compaction: Compaction) -> None:
         """Count the replies that summarized old messages, and report them."""
         for reply in compaction.replies:
             self.counts.add(reply)
-        await self.events.emit_safely(
+        self.events.emit_soon(
             Compacted,
             usage=compaction.usage,
             cost=compaction.cost,
