@@ -5,10 +5,10 @@
                 c                     it waits for the calls before it, and those behind it wait
                 d                     for c
 
-A call starts when a slot is free. The recorder is notified directly before, so a call that waits
-for a slot is never recorded as started. A failing call does not affect the others. This module does
-not know the history or events: `run/recorder.py` appends starts and results. Used by the recorder
-and by `execute_tool_calls`.
+A call starts when a slot is free. The caller is told directly before, so a call that waits for a
+slot is never recorded as started. A failing call does not affect the others. This module does not
+know the history or events: `run/calls.py` appends starts and results. Used by it and by
+`execute_tool_calls`.
 """
 
 import asyncio

@@ -73,8 +73,11 @@ class RunCounts:
 
     def limit_reached(self) -> str | None:
         """The limit of tokens or money that was reached, as a sentence; None if none was."""
-        own = self.unknown_cost or (self.limits and self.limits.reached(self.usage, self.cost))
-        return own or (None if self.parent is None else self.parent.limit_reached())
+        reason = self.unknown_cost or (self.limits and self.limits.reached(self.usage, self.cost))
+        if reason is None and self.parent is not None:
+            outer = self.parent.limit_reached()
+            return outer and outer.replace("this run", "the outer run")
+        return reason
 
     def seconds_left(self) -> float | None:
         """Seconds until the time limit; None without a limit."""
