@@ -102,8 +102,8 @@ Stream = Callable[..., MessageStream]
 
 Listener = Callable[[LoopEvent], object]
 """Receives the events of a run. A plain or async function, whose return value is not used; or an
-object with `__call__`. Its attribute `ignores` may contain the names of events that it does not
-use: the words of a reply are not looked for if all listeners ignore "reply_text"."""
+object with `__call__`. It does not receive the events whose names its attribute `ignores` contains,
+and an event that all listeners ignore is not created, which saves time."""
 
 EditedMessages = Iterable[Message | Mapping[str, Any]] | None
 BeforeSend = Callable[[Sequence[Message], RequestInfo], EditedMessages | Awaitable[EditedMessages]]

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from llm_stages.runs.opening import open_run_file
 from llm_stages.runs.values import RunParent
-from llm_stages.runs.writer import RunWriter
+from llm_stages.runs.writer import UNUSED_EVENTS, RunWriter
 from stage3_tools import (
     LoopEnded,
     LoopEvent,
@@ -49,7 +49,7 @@ class RunFile:
         TypeError: The path is not a path, or a text to hide is not a text.
     """
 
-    ignores = frozenset({"reply_text"})
+    ignores = UNUSED_EVENTS
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from math import isfinite
 from operator import attrgetter, is_
-from typing import Any
+from typing import Any, get_args
 from zlib import crc32
 
 from llm_stages.runs.difference import difference
@@ -95,8 +95,7 @@ class RunWriter:
 
     def __call__(self, event: LoopEvent) -> None:
         """Write an event of the run. The first one is `run_start`."""
-        if write := _EVENTS.get(type(event)):
-            write(self, event)
+        _EVENTS[type(event)](self, event)
 
     # ---- requests and replies
 
@@ -370,6 +369,9 @@ _EVENTS: dict[type[LoopEvent], Callable[[RunWriter, Any], None]] = {
     ToolAnswered: RunWriter._write_result,
     LoopEnded: RunWriter._write_end,
 }
+
+UNUSED_EVENTS = frozenset(each.name for each in get_args(LoopEvent) if each not in _EVENTS)
+"""The names of the events that are not written."""
 
 
 def _are_same(some: Sequence[object], others: Sequence[object]) -> bool:

@@ -73,7 +73,9 @@ class RunCounts:
 
     def limit_reached(self) -> str | None:
         """The limit of tokens or money that was reached, as a sentence; None if none was."""
-        reason = self.unknown_cost or (self.limits and self.limits.reached(self.usage, self.cost))
+        reason = self.unknown_cost
+        if reason is None and self.limits is not None:
+            reason = self.limits.reached(self.usage, self.cost)
         if reason is None and self.parent is not None:
             outer = self.parent.limit_reached()
             return outer and outer.replace("this run", "the outer run")

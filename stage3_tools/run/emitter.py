@@ -64,6 +64,7 @@ class EventEmitter:
     turn: int = 0
     is_over: bool = False
     listeners: list[Listener] = field(default_factory=list)
+    _receivers: dict[type[LoopEvent], tuple[Listener, ...]] = field(default_factory=dict)
     _failed: list[Listener] = field(default_factory=list)
     _error: Exception | None = None  # of a listener; the next `emit` raises it
     _started: float = 0.0
@@ -75,10 +76,16 @@ class EventEmitter:
         """Use these listeners from now on, without those that have raised."""
         outer = [] if self.parent is None else [self.parent.listener]
         self.listeners = [each for each in (*listeners, *outer) if each not in self._failed]
+        self._receivers.clear()
 
-    def has_use_for(self, kind: type[LoopEvent]) -> bool:
-        """Whether a listener uses events of a class: one may name others in its `ignores`."""
-        return any(kind.name not in getattr(listener, "ignores", ()) for listener in self.listeners)
+    def receivers(self, kind: type[LoopEvent]) -> tuple[Listener, ...]:
+        """The listeners of the events of a class: all but those that name it in their `ignores`."""
+        if kind not in self._receivers:
+            used = [
+                each for each in self.listeners if kind.name not in getattr(each, "ignores", ())
+            ]
+            self._receivers[kind] = tuple(used)
+        return self._receivers[kind]
 
     def reopen(self, listeners: Iterable[Listener]) -> None:
         """Continue a run that has ended with an exception."""
@@ -94,7 +101,7 @@ class EventEmitter:
         Raises:
             Exception: A listener raised now, or earlier where nothing may fail.
         """
-        if self.listeners:
+        if self.listeners and self.receivers(kind):
             await self._deliver(self._event(kind, fields))
         if self._error is not None:
             error, self._error = self._error, None
@@ -102,12 +109,12 @@ class EventEmitter:
 
     async def emit_safely(self, kind: type[LoopEvent], **fields: Any) -> None:
         """Pass an event to all listeners; the next `emit` raises what one of them raised."""
-        if self.listeners:
+        if self.listeners and self.receivers(kind):
             await self._deliver(self._event(kind, fields))
 
     def emit_soon(self, kind: type[LoopEvent], **fields: Any) -> None:
         """Pass an event to all listeners without waiting for async ones."""
-        if self.listeners and not self.is_over:
+        if self.listeners and self.receivers(kind) and not self.is_over:
             self._deliver_soon(self._event(kind, fields))
 
     def _event(self, kind: type[LoopEvent], fields: dict[str, Any]) -> LoopEvent:
@@ -147,18 +154,17 @@ class EventEmitter:
     async def _deliver(self, event: LoopEvent) -> None:
         """Call all listeners; wait for the async ones unless the run was cancelled."""
         interruption: BaseException | None = None
-        waits = self._waits()
-        try:
-            if waits and self._finisher is not None:
+        if self._finisher is not None and self._waits():
+            try:
                 await asyncio.wait({self._finisher})
-        except BaseException as error:
-            interruption = error
-        for listener in tuple(self.listeners):
+            except BaseException as error:
+                interruption = error
+        for listener in self.receivers(type(event)):
             try:
                 returned = listener(event)
-                if not inspect.isawaitable(returned):
+                if returned is None or not inspect.isawaitable(returned):
                     continue
-                if waits and interruption is None:
+                if interruption is None and self._waits():
                     await returned
                 else:
                     self._finish_later(listener, returned)
@@ -170,7 +176,7 @@ class EventEmitter:
             raise interruption
 
     def _deliver_soon(self, event: LoopEvent) -> None:
-        for listener in tuple(self.listeners):
+        for listener in self.receivers(type(event)):
             try:
                 returned = listener(event)
             except Exception as error:
@@ -203,3 +209,4 @@ class EventEmitter:
             return  # the outer run has dropped the listener that raised; its others receive more
         self._failed.append(listener)
         self.listeners = [each for each in self.listeners if each not in self._failed]
+        self._receivers.clear()

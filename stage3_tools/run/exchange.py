@@ -73,7 +73,7 @@ async def read_stream(run: RunState, stream: MessageStream) -> ChatResponse:
         GatewayError: The stream failed.
         Exception: A listener raised.
     """
-    if not run.events.has_use_for(ReplyText):
+    if not run.events.receivers(ReplyText):
         return await stream.final_message()
     words = _Words(run)
     async with aclosing(stream.events("text")) as pieces:
@@ -91,7 +91,7 @@ async def report_reply(run: RunState, turn: Turn, response: ChatResponse) -> Non
     Raises:
         Exception: A listener raised.
     """
-    if turn.stream is None and run.events.has_use_for(ReplyText):
+    if turn.stream is None and run.events.receivers(ReplyText):
         await _Words(run).finish(response.content)
     if turn.sent is not None:  # the first reply of a chain answers a request of the program
         seconds = time.perf_counter() - turn.sent

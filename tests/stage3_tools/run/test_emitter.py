@@ -258,24 +258,36 @@ class Ignoring:
     """A listener that does not use some events."""
 
     def __init__(self, *names):
-        self.ignores = frozenset(names)
+        self.ignores, self.received = frozenset(names), []
 
     def __call__(self, event):
-        pass
+        self.received.append(event.name)
 
 
-@for_each(
-    "listeners, is_used",
-    [
-        ([], False),
-        ([Ignoring("reply_text")], False),
-        ([Ignoring("turn_start")], True),
-        ([Ignoring("reply_text"), Ignoring("reply_text", "turn_end")], False),
-        ([Ignoring("reply_text"), lambda event: None], True),
-    ],
-)
-def test_an_event_has_a_use_unless_all_listeners_ignore_it(listeners, is_used):
-    assert emitter(*listeners).has_use_for(ReplyText) is is_used
+FIELDS = {TurnStarted: {}, TurnEnded: {"usage": None}, ReplyText: {"text": "a", "delta": "a"}}
+
+
+async def test_a_listener_does_not_receive_what_it_ignores():
+    words, turns = Ignoring("turn_end"), Ignoring("reply_text")
+    events = emitter(words, turns)
+    for kind in (TurnStarted, TurnEnded, ReplyText):
+        await events.emit(kind, **FIELDS[kind])
+    assert words.received == ["turn_start", "reply_text"]
+    assert turns.received == ["turn_start", "turn_end"]
+
+
+async def test_an_event_that_all_listeners_ignore_is_not_created():
+    class NotCreated(ReplyText):
+        def __init__(self, **fields):
+            raise AssertionError("created")
+
+    events = emitter(Ignoring("reply_text"))
+    await events.emit(NotCreated)
+    await events.emit_safely(NotCreated)
+    events.emit_soon(NotCreated)
+    assert events.receivers(NotCreated) == ()
+    with pytest.raises(AssertionError, match="created"):
+        await emitter(Ignoring("reply_text"), print).emit(NotCreated)
 
 
 # ---- functions of the program
