@@ -132,3 +132,6 @@ if not TYPE_CHECKING:
         if name not in _LAZY:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
+
+    def __dir__():
+        return __all__

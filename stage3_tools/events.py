@@ -70,7 +70,7 @@ class _Event:
                 list names: no system prompt, no request, no raw reply, no details and no texts of
                 errors. False is for logs and other processes of your own.
         """
-        names = [each.name for each in fields(self) if each.name not in _HIDDEN]
+        names = [item.name for item in fields(self) if item.name not in _HIDDEN]
         values = {name: _json_value(name, getattr(self, name)) for name in names}
         if public:
             names = [name for name in names if name in _COMMON or name in self.public]
@@ -434,7 +434,7 @@ _PUBLIC: dict[type, tuple[str, ...]] = {
 def _public_value(value: Any) -> Any:
     """The part of a value that a browser may receive."""
     if isinstance(value, tuple):
-        return [_public_value(each) for each in value]
+        return [_public_value(item) for item in value]
     if isinstance(value, ToolError):
         return {"kind": value.kind}
     if isinstance(value, Verdict | BaseException):
@@ -466,7 +466,7 @@ def _json_fields(value: Any) -> Any:
     if not is_dataclass(value):
         return type(value).__name__
     left_out = _LEFT_OUT.get(type(value))
-    names = [each.name for each in fields(value) if each.name != left_out]
+    names = [item.name for item in fields(value) if item.name != left_out]
     found = {name: _json_value(name, getattr(value, name)) for name in names}
     return {"type": type(value).__name__, **found} if isinstance(value, Verdict) else found
 

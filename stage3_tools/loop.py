@@ -134,7 +134,7 @@ def with_keywords(options: ToolLoopOptions | None, keywords: Mapping[str, Any]) 
     given: Any = ToolLoopOptions() if options is None else options
     if not isinstance(given, ToolLoopOptions):
         raise type_error("options", given, ToolLoopOptions, "Write them by name: max_tokens=500.")
-    known = [each.name for each in fields(given)]
+    known = [option.name for option in fields(given)]
     if unknown := keywords.keys() - set(known):
         names = ", ".join(known)
         raise TypeError(f"Unknown option {min(unknown)!r}. The options are {names}.")

@@ -95,7 +95,7 @@ class ToolRegistry:
             RegistrationError: A name is registered already, a schema is invalid, or a value is not
                 a tool.
         """
-        converted = tuple([each if isinstance(each, Tool) else tool()(each) for each in tools])
+        converted = tuple([item if isinstance(item, Tool) else tool()(item) for item in tools])
         for new in converted:
             _ = new.schema  # an invalid schema must not surface in the middle of a conversation
         with self._changing:

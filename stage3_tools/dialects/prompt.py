@@ -164,7 +164,9 @@ class PromptDialect:
         if first.tool is None:
             return FinalReply(Message.assistant(first.reply or "", raw_text=text), first.repairs)
         comment = "\n".join([decision.reply for decision in decisions if decision.reply])
-        calls = [ToolCall("", one.tool or "", _ENCODER.encode(one.arguments)) for one in decisions]
+        calls = [
+            ToolCall("", made.tool or "", _ENCODER.encode(made.arguments)) for made in decisions
+        ]
         return ToolCalls(Message.assistant(comment, calls, raw_text=text), first.repairs)
 
     def visible_text(self, partial_reply: str) -> str:

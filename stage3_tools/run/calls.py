@@ -127,7 +127,9 @@ class _Results:
     async def start(self, calls: Sequence[PendingCall]) -> None:
         """Record calls that start now. If another run has started them, no tool is run twice."""
         await deliver_cancellation()  # a cancelled run records no further call
-        await self._append(*(CallStartedRecord(each.call.id, each.call.name) for each in calls))
+        await self._append(
+            *(CallStartedRecord(started.call.id, started.call.name) for started in calls)
+        )
         await deliver_cancellation()
 
     async def finish(self, call: PendingCall) -> None:

@@ -57,7 +57,7 @@ class RunCounts:
     def use(self, limits: RunLimits | None, abort: Abort | asyncio.Event | None) -> None:
         """Use these limits from now on."""
         outer = None if self.parent is None else self.parent.abort
-        self.limits, self.aborts = limits, [each for each in (abort, outer) if each is not None]
+        self.limits, self.aborts = limits, [stop for stop in (abort, outer) if stop is not None]
 
     def add(self, reply: ChatResponse) -> None:
         """Add the tokens and the cost of a reply. Any thread may call this."""

@@ -55,7 +55,7 @@ class EventEmitter:
         run_id: The id of the run.
         turn: The number of the turn.
         is_over: Whether `loop_end` is emitted. An abandoned tool may still run.
-        listeners: The listeners that have not raised.
+        listeners: All listeners, also those that have raised.
     """
 
     parent: ParentRun | None
@@ -63,7 +63,7 @@ class EventEmitter:
     run_id: str = field(default_factory=lambda: uuid4().hex[:8])
     turn: int = 0
     is_over: bool = False
-    listeners: list[Listener] = field(default_factory=list)
+    listeners: tuple[Listener, ...] = ()
     _receivers: dict[type[LoopEvent], tuple[Listener, ...]] = field(default_factory=dict)
     _failed: list[Listener] = field(default_factory=list)
     _error: Exception | None = None  # of a listener; the next `emit` raises it
@@ -73,18 +73,20 @@ class EventEmitter:
     _finisher: asyncio.Task[None] | None = None  # awaits the unfinished async listeners
 
     def use(self, listeners: Iterable[Listener]) -> None:
-        """Use these listeners from now on, without those that have raised."""
+        """Use these listeners from now on."""
         outer = [] if self.parent is None else [self.parent.listener]
-        self.listeners = [each for each in (*listeners, *outer) if each not in self._failed]
+        self.listeners = (*listeners, *outer)
         self._receivers.clear()
 
     def receivers(self, kind: type[LoopEvent]) -> tuple[Listener, ...]:
-        """The listeners of the events of a class: all but those that name it in their `ignores`."""
+        """The listeners of the events of a class: not those that ignore it, or that have raised."""
         if kind not in self._receivers:
-            used = [
-                each for each in self.listeners if kind.name not in getattr(each, "ignores", ())
-            ]
-            self._receivers[kind] = tuple(used)
+            self._receivers[kind] = tuple(
+                listener
+                for listener in self.listeners
+                if kind.name not in getattr(listener, "ignores", ())
+                and listener not in self._failed
+            )
         return self._receivers[kind]
 
     def reopen(self, listeners: Iterable[Listener]) -> None:
@@ -208,5 +210,4 @@ class EventEmitter:
         if self.parent is not None and listener == self.parent.listener:
             return  # the outer run has dropped the listener that raised; its others receive more
         self._failed.append(listener)
-        self.listeners = [each for each in self.listeners if each not in self._failed]
         self._receivers.clear()
