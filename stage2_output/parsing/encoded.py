@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from stage2_output.parsing.errors import Repaired, Unrepairable
 from stage2_output.parsing.strict import TooDeep, read_strictly
+from stage2_output.parsing.whitespace import match_end
 from stage2_output.result import Repair
 
 BEGINS_ESCAPED = re.compile(r'[{\[](?:\s|\\[nrt])*+\\"')
@@ -58,16 +59,15 @@ def read_escaped(text: str, start: int, end: int) -> Repaired:
 
 
 def _read_slice(text: str, start: int, end: int) -> Repaired:
-    escaped = _UNQUOTED.match(text, start, end)
-    assert escaped
+    escaped = text[start : match_end(_UNQUOTED, text, start, end)]
     try:
-        inner = json.loads(f'"{escaped[0]}"', strict=False)
+        inner = json.loads(f'"{escaped}"', strict=False)
     except ValueError:
         raise Unrepairable("has invalid escapes", start) from None
     found = read_strictly(inner, 0)
     if found is None:
         raise Unrepairable("has escaped quotes and is not valid", start)
-    stop = start + _escaped_length(escaped[0], found[1])
+    stop = start + _escaped_length(escaped, found[1])
     return Repaired(found[0], stop, (Repair("escaped_json", start),))
 
 

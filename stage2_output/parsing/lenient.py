@@ -17,7 +17,7 @@ from stage2_output.parsing.nesting import Frame, Nesting
 from stage2_output.parsing.quotes import CLOSING_QUOTES, Role
 from stage2_output.parsing.strict import IntactParts
 from stage2_output.parsing.strings import UnclosedRanges, read_string
-from stage2_output.parsing.whitespace import is_closing_markup, skip_whitespace
+from stage2_output.parsing.whitespace import is_closing_markup, match_end, skip_whitespace
 from stage2_output.result import Repair, RepairName
 
 # Full-width punctuation of Chinese and Japanese keyboards.
@@ -126,11 +126,10 @@ class LenientReader:
     def _read_ellipsis(self, frame: Frame) -> None:
         if frame.state == "value":
             self._repair("missing_comma")
-        found = _ELLIPSIS.match(self._text, self._at, self._end)
-        assert found
         self._repair("ellipsis")
         self._complete = False  # the model left something out
-        frame.state, frame.bare_text, self._at = "value", False, found.end()
+        frame.state, frame.bare_text = "value", False
+        self._at = match_end(_ELLIPSIS, self._text, self._at, self._end)
 
     def _read_closer(self, frame: Frame, mark: str) -> None:
         if mark == frame.closer:
