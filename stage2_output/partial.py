@@ -164,10 +164,7 @@ class _Reader:
         if closer == "]":
             return self._read_value(container, len(container), at)
         key = _KEY.match(self._text, at)
-        if key is None:
-            return False
-        name = _decoded(key[1])
-        if name in container:
+        if key is None or (name := _decoded(key[1])) in container:
             return False
         return self._read_value(container, name, key.end())
 
@@ -203,12 +200,11 @@ class _Reader:
         return is_closed
 
     def _read_scalar(self, parent: Any, key: Any, at: int) -> bool:
-        found = _SCALAR.match(self._text, at)
-        scalar = read_strictly(found[0], 0) if found else None
-        if found is None or scalar is None:
+        scalar = read_strictly(self._text, at) if _SCALAR.match(self._text, at) else None
+        if scalar is None:
             return False
-        _store(parent, key, scalar[0])
-        self.at = found.end()
+        value, self.at = scalar
+        _store(parent, key, value)
         return True
 
     def _skip_blank(self, at: int) -> int:
