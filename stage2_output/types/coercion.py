@@ -104,15 +104,14 @@ class _Coercion:
             branches = [f"{pointer}/{keyword}/{index}" for index in range(number)]
             if not branches or any(self._fits(value, branch) for branch in branches):
                 continue
-            found = [(branch, *self.convert(branch, value)) for branch in branches]
-            found = [
-                (branch, changed, more)
-                for branch, changed, more in found
-                if more and self._fits(changed, branch)
-            ]
-            different = {repr(changed) for _, changed, _ in found}
+            found = []
+            for branch in branches:
+                changed, more = self.convert(branch, value)
+                if more and self._fits(changed, branch):
+                    found.append((changed, more))
+            different = {repr(changed) for changed, _ in found}
             if len(different) == 1 and (keyword == "anyOf" or len(found) == 1):
-                _, value, more = found[0]
+                value, more = found[0]
                 changes += more
         return value, changes
 
