@@ -7,7 +7,7 @@ property, which the library only writes into its message. The library evaluates 
 Used by `schema.py`.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextvars import ContextVar
 from functools import cache, partial
 from itertools import islice
@@ -47,12 +47,10 @@ def extended(validator_class: Any) -> Any:
     return untyped_extend(validator_class, own)
 
 
-def _error(
-    message: str, *, path: Iterable[str] = (), schema_path: Iterable[int] = ()
-) -> ValidationError:
+def _error(message: str, **position: Any) -> ValidationError:
     from jsonschema import ValidationError
 
-    return ValidationError(message, path=path, schema_path=schema_path)
+    return ValidationError(message, **position)
 
 
 def _resolver(validator: Any) -> Any:
@@ -106,9 +104,7 @@ def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> _Errors:
         yield _error(f"does not match {pattern!r}")
 
 
-def _pattern_properties(
-    validator: Any, schemas: Mapping[str, Any], value: Any, schema: Any
-) -> _Errors:
+def _pattern_properties(validator: Any, schemas: Any, value: Any, schema: Any) -> _Errors:
     if not isinstance(value, dict):
         return
     for pattern, inner in schemas.items():
@@ -139,12 +135,11 @@ def _unevaluated_properties(validator: Any, rule: Any, value: Any, schema: Any) 
     if not isinstance(value, dict):
         return
     evaluated = _evaluated_names(validator, value)
+    # The library reports no position for the schema `false`.
+    rule = {"not": {}} if rule is False else rule
     for name in value:
         if name not in evaluated:
-            # The library reports no position for the schema `false`.
-            yield from validator.descend(
-                value[name], {"not": {}} if rule is False else rule, path=name
-            )
+            yield from validator.descend(value[name], rule, path=name)
 
 
 def _evaluated_names(validator: Any, value: dict[str, Any]) -> set[str]:
