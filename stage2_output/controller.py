@@ -163,7 +163,7 @@ class OutputController:
 
 def _cache_key(schema: Any) -> Hashable:
     """Return the JSON text of a schema, or the type; None for a type that is not hashable."""
-    if schema is None or not isinstance(schema, Mapping):
+    if not isinstance(schema, Mapping):
         try:
             hash(schema)
         except TypeError:  # such as Annotated[int, [...]]

@@ -114,12 +114,9 @@ class _Scanner:
                     candidate = InvalidJson(start, problem, start, candidate.source)
                 found.append(candidate)
                 position = self._next_position(candidate)
-            else:
-                if self._markup.consume(mark):  # everything before the mark is thinking
-                    found[thoughts:] = [
-                        replace(thought, source="thinking") for thought in found[thoughts:]
-                    ]
-                    thoughts = len(found)
+            elif self._markup.consume(mark):  # everything before the mark is thinking
+                found[thoughts:] = [replace(each, source="thinking") for each in found[thoughts:]]
+                thoughts = len(found)
         return found
 
     def _next_position(self, candidate: Extraction | InvalidJson) -> int | None:
@@ -222,8 +219,7 @@ class _Scanner:
         if start == self._start and closers_end >= self._end:
             return replace(found, source="bare")
         if is_first and not lookaround.ends_line(text, closers_end):
-            repairs = (*found.repairs, Repair("trailing_text", closers_end))
-            return replace(found, repairs=repairs)
+            return replace(found, repairs=(*found.repairs, Repair("trailing_text", closers_end)))
         return found
 
     def _is_item(self, end: int) -> bool:

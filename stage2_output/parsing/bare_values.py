@@ -80,9 +80,8 @@ def read_bare_value(text: str, start: int, end: int, *, in_tuple: bool = False) 
         Unrepairable: The value is missing, invalid or ambiguous.
     """
     prefix = _BEFORE_COMMENT.match(text, start, end)
-    run_end = (
-        prefix.end() if prefix else match_end(_TUPLE_RUN if in_tuple else _RUN, text, start, end)
-    )
+    run_pattern = _TUPLE_RUN if in_tuple else _RUN
+    run_end = prefix.end() if prefix else match_end(run_pattern, text, start, end)
     run = text[start:run_end]
     terminator = _TEXT_ENDS.search(run)
     word = (run[: terminator.start()] if terminator else run).rstrip().rstrip(_INVISIBLE).rstrip()
@@ -142,9 +141,8 @@ def _number(word: str, start: int) -> BareValue | None:
         value = float("inf")
     if value - value != 0:
         raise Unrepairable("has a number that is too large", start)
-    is_standard = _JSON_NUMBER.fullmatch(word) is not None
-    end = start + len(word)
-    return BareValue(value, end, "plain", () if is_standard else (Repair("number", start),))
+    repaired = () if _JSON_NUMBER.fullmatch(word) else (Repair("number", start),)
+    return BareValue(value, start + len(word), "plain", repaired)
 
 
 def _cut_value(word: str, stop: int) -> BareValue | None:

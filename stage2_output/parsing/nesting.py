@@ -59,7 +59,8 @@ class Frame:
             Unrepairable: A duplicate key has a different value.
         """
         for key, position, value in reversed(self._duplicates):
-            if not _is_identical(value, self.value[key]):
+            # Values that are equal and of the same types: 1 differs from 1.0.
+            if json.dumps(value, sort_keys=True) != json.dumps(self.value[key], sort_keys=True):
                 raise Unrepairable(f'has the key "{key[:60]}" twice in one object', position)
             self.value[key] = value
 
@@ -108,8 +109,3 @@ class Nesting:
         """
         while self.frames:
             self.close()
-
-
-def _is_identical(value: Any, other: Any) -> bool:
-    """Whether two values are equal and of the same types: 1 differs from 1.0."""
-    return json.dumps(value, sort_keys=True) == json.dumps(other, sort_keys=True)

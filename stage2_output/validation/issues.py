@@ -20,12 +20,7 @@ from stage2_output.validation.property_errors import (
     ValidationError,
     missing_property,
 )
-from stage2_output.validation.suggestions import (
-    listed,
-    nearest,
-    pointer_step,
-    quoted,
-)
+from stage2_output.validation.suggestions import listed, nearest, pointer_step, quoted
 from stage2_output.validation.union_errors import Branch, Choice
 
 MOST_ISSUES = 100
@@ -71,10 +66,8 @@ def issues_of(errors: Iterable[ValidationError]) -> tuple[Issue, ...]:
         return ()
     converter = _Converter()
     found = chain.from_iterable(converter.issues(error) for error in chain([first], errors))
-    unconverted = Issue(
-        _pointer(first), "does not fit", str(first.validator), first.validator_value
-    )
-    return collect(found) or (unconverted,)
+    rule, expected = str(first.validator), first.validator_value
+    return collect(found) or (Issue(_pointer(first), "does not fit", rule, expected),)
 
 
 def collect(found: Iterable[Issue]) -> tuple[Issue, ...]:
@@ -126,8 +119,7 @@ class _Converter:
         schema, key = keys.known.get(name, {}), keys.misspelled.get(name)
         suggestion = None if key is None else name
         message, path_to = f"is missing{requirement(schema)}", path + pointer_step(name)
-        received = keys.received
-        return _KeyIssue(path_to, message, "required", schema, None, received, key, suggestion)
+        return _KeyIssue(path_to, message, "required", schema, None, keys.received, key, suggestion)
 
     def _unknown(self, path: str, error: ValidationError) -> Iterator[Issue]:
         keys, rule = self._object_keys(error), str(error.validator)
@@ -138,8 +130,7 @@ class _Converter:
         for name in unknown[:MOST_NAMES]:
             suggestion = nearest(name, free) or nearest(name, keys.known)
             message, path_to = "is not a known property", path + pointer_step(name)
-            received = keys.received
-            yield _KeyIssue(path_to, message, rule, expected, None, received, name, suggestion)
+            yield _KeyIssue(path_to, message, rule, expected, None, keys.received, name, suggestion)
         if len(unknown) > MOST_NAMES:
             message = f"has {len(unknown)} unknown properties, too many to name them all"
             yield Issue(path, message, rule, expected)
@@ -189,9 +180,8 @@ def _hint(issue: _KeyIssue, received: Collection[str]) -> str | None:
     if received or is_replaced:
         parts.append(f"you sent {listed(received or [str(issue.key)])}")
     if issue.suggestion is not None:
-        instead = (
-            f" instead of {quoted(str(issue.key))}" if is_replaced and len(received) > 1 else ""
-        )
+        is_one_of_several = is_replaced and len(received) > 1
+        instead = f" instead of {quoted(str(issue.key))}" if is_one_of_several else ""
         parts.append(f"did you mean {quoted(issue.suggestion, _LONGEST_SUGGESTION)}{instead}?")
     return "; ".join(parts) or None
 

@@ -26,8 +26,7 @@ def missing_property(error: ValidationError) -> str:
 
     The rule in `keywords.py` ends the path of its error in the schema with the index of the name.
     """
-    name: str = error.validator_value[error.schema_path[-1]]
-    return name
+    return str(error.validator_value[error.schema_path[-1]])
 
 
 class ObjectKeys:

@@ -10,11 +10,7 @@ This module knows the errors of the `jsonschema` library, and not how they are d
 from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple
 
-from stage2_output.validation.property_errors import (
-    ObjectKeys,
-    ValidationError,
-    missing_property,
-)
+from stage2_output.validation.property_errors import ObjectKeys, ValidationError, missing_property
 
 Branch = list[ValidationError]
 """The errors of a value for one alternative."""
