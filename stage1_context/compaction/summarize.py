@@ -9,15 +9,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
-from stage0_gateway import (
-    Chat,
-    JsonPart,
-    Message,
-    Part,
-    TextPart,
-    ThinkingPart,
-    response_of,
-)
+from stage0_gateway import Chat, JsonPart, Message, Part, TextPart, ThinkingPart, response_of
 from stage1_context.errors import ContextError
 from stage1_context.tokens import TokenCounter
 
@@ -37,11 +29,7 @@ _SHORTEST = 40
 
 
 async def summarize(
-    chat: Chat,
-    summary: str,
-    messages: Iterable[Message],
-    counter: TokenCounter,
-    max_tokens: int,
+    chat: Chat, summary: str, messages: Iterable[Message], counter: TokenCounter, max_tokens: int
 ) -> str:
     """Return a summary of messages. Each piece is summarized with the summary so far.
 
@@ -90,15 +78,10 @@ def _line(message: Message, counter: TokenCounter, max_tokens: int) -> tuple[str
     length = max(len(text), *(len(call.arguments) for call in message.tool_calls), _SHORTEST)
     while True:
         plain: dict[str, Any] = {"role": message.role, "content": truncate_text(text, length)}
-        if message.tool_calls:
-            plain["tool_calls"] = [
-                {
-                    "id": call.id,
-                    "name": call.name,
-                    "arguments": truncate_text(call.arguments, length),
-                }
-                for call in message.tool_calls
-            ]
+        for call in message.tool_calls:
+            arguments = truncate_text(call.arguments, length)
+            plain_call = {"id": call.id, "name": call.name, "arguments": arguments}
+            plain.setdefault("tool_calls", []).append(plain_call)
         if message.tool_call_id:
             plain["tool_call_id"] = message.tool_call_id
         line = json.dumps(plain, ensure_ascii=False).translate(_LINE_ENDS)
@@ -124,9 +107,8 @@ def _text(message: Message) -> str:
     """Return a message's text with the names of its other parts, without thinking."""
     if isinstance(message.content, str):
         return message.content
-    return "\n".join(
-        _part_text(part) for part in message.content if not isinstance(part, ThinkingPart)
-    )
+    shown = (part for part in message.content if not isinstance(part, ThinkingPart))
+    return "\n".join(map(_part_text, shown))
 
 
 def _part_text(part: Part) -> str:
