@@ -88,9 +88,8 @@ async def create_tables(connection: Any, address: str) -> None:
         return
     async with connection.transaction(isolation="read_committed"):
         await connection.execute("SELECT pg_advisory_xact_lock($1)", _CREATION_LOCK)
-        if not await _has_tables(
-            connection, address
-        ):  # another client may have created them meanwhile
+        # Another client may have created them meanwhile.
+        if not await _has_tables(connection, address):
             await connection.execute(_TABLES)
 
 

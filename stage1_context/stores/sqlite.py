@@ -164,9 +164,8 @@ class SqliteStore:
             raise store_closed(self)
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite")
-        return await asyncio.get_running_loop().run_in_executor(
-            self._thread, self._do, work, writes
-        )
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, self._do, work, writes)
 
     def _do(self, work: Callable[[sqlite3.Connection], T], writes: bool) -> T:
         try:
@@ -203,12 +202,10 @@ def _find(database: sqlite3.Connection, session_id: str) -> tuple[int, int]:
     query = f"SELECT key, {_LENGTH} FROM session WHERE id = ?"
     found = database.execute(query, (searchable_id(session_id),)).fetchone()
     if found is None:
-        newest = database.execute(
-            "SELECT id FROM session ORDER BY updated DESC, key DESC LIMIT 5"
-        ).fetchall()
-        raise SessionNotFound(session_id, [id for (id,) in reversed(newest)])
-    key, length = found
-    return key, length
+        newest = "SELECT id FROM session ORDER BY updated DESC, key DESC LIMIT 5"
+        ids = [id for (id,) in database.execute(newest)]
+        raise SessionNotFound(session_id, reversed(ids))
+    return found[0], found[1]
 
 
 def _info(session_id: str, length: int, created: float, updated: float) -> SessionInfo:

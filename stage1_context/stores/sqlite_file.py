@@ -66,9 +66,8 @@ def open_file(path: str, timeout: float) -> sqlite3.Connection:
             _write_ahead(database, timeout)
             with transaction(database, writes=True):
                 _create_tables(database, path)
-        database.execute(
-            "PRAGMA synchronous = NORMAL"
-        )  # a killed process loses nothing; a power cut may
+        # A killed process loses nothing; a power cut may.
+        database.execute("PRAGMA synchronous = NORMAL")
     except BaseException:
         database.close()
         raise
