@@ -10,15 +10,7 @@ from typing import Any, Self
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
-from stage0_gateway import (
-    Accepted,
-    Chat,
-    ChatModel,
-    Message,
-    Usage,
-    as_message,
-    check_arguments,
-)
+from stage0_gateway import Accepted, Chat, ChatModel, Message, Usage, as_message, check_arguments
 from stage1_context.compaction.compact import AutomaticCompaction, CompactionPolicy, compact
 from stage1_context.counting.calibration import Calibration
 from stage1_context.errors import SessionExists
@@ -187,8 +179,7 @@ class ContextEngine:
             SessionNotFound: The session does not exist.
             WindowTooSmall: The newest exchange does not fit.
         """
-        transcript = self.transcript(session_id)
-        return await transcript.for_request(
+        return await self.transcript(session_id).for_request(
             include_summary=include_summary, reserve_tokens=reserve_tokens
         )
 

@@ -153,14 +153,11 @@ class Transcript:
             SessionNotFound: The session does not exist.
             ValueError: JSON cannot hold an entry.
         """
-        records: list[Record] = []
-        for entry in entries:
-            records.append(MessageRecord(entry) if isinstance(entry, Message) else entry)
+        records = [MessageRecord(each) if isinstance(each, Message) else each for each in entries]
         if type(self.store) is MemoryStore:  # writes without waiting
             return await self._append(records, since, False)
         return await run_shielded(
-            lambda is_repeated: self._append(records, since, is_repeated),
-            repeat=since is not None,
+            lambda is_repeated: self._append(records, since, is_repeated), repeat=since is not None
         )
 
     async def _append(self, records: Sequence[Record], since: int | None, is_repeated: bool) -> int:

@@ -145,10 +145,9 @@ class VariableStore:
         await self._create(session_id)
         if (match := _ID.fullmatch(id)) and (match[1] or "") == self._mark:
             index = int(match[2]) - 1
-            kinds = ("variable",)
-            found = await self._store.read(session_id, index, index + 1, kinds=kinds)
-            kinds = ("variable_deleted",)
-            later = await self._store.read(session_id, index + 1, kinds=kinds)
+            read = self._store.read
+            found = await read(session_id, index, index + 1, kinds=("variable",))
+            later = await read(session_id, index + 1, kinds=("variable_deleted",))
             is_deleted = any(record == VariableDeletedRecord(id) for _, record in later)
             for _, record in found:
                 if isinstance(record, VariableRecord) and not is_deleted:

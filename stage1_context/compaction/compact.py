@@ -81,8 +81,7 @@ class CompactionPolicy:
     on_compaction: Callable[[Compaction], None] | None = None
 
     def __post_init__(self) -> None:
-        fields = {name: getattr(self, name) for name in _ACCEPTED}
-        check_arguments(fields, _ACCEPTED)
+        check_arguments({name: getattr(self, name) for name in _ACCEPTED}, _ACCEPTED)
         chat_of(self.chat)  # raises for other values
         if not (0 <= self.threshold <= _MAX_THRESHOLD and 0 <= self.target <= 1):
             raise ValueError(

@@ -136,9 +136,7 @@ class JournalReader:
             if self._call_ids is None:
                 kinds = ("call", "repair")  # a repair may show calls with new ids
                 calls = await self._store.read(self._session_id, 0, self.length, kinds=kinds)
-                self._call_ids = set()
-                for _, record in calls:
-                    self._call_ids.update(_call_ids(record))
+                self._call_ids = {id for _, record in calls for id in _call_ids(record)}
         unused = []
         for id in ids:
             number = len(self._call_ids)
@@ -169,8 +167,7 @@ class JournalReader:
 
     async def _read_page(self) -> None:
         begin = max(self.projection.until, self._begin - self._page)
-        kinds = MESSAGE_KINDS
-        page = await self._store.read(self._session_id, begin, self._begin, kinds=kinds)
+        page = await self._store.read(self._session_id, begin, self._begin, kinds=MESSAGE_KINDS)
         self._begin = begin
         self._page = min(self._page * 2, _LARGEST_PAGE)
         older = [entry for record in page for entry in self.projection.shown(*record)]

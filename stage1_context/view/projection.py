@@ -106,9 +106,8 @@ def shown_exchanges(entries: Sequence[tuple[int, Record]]) -> list[list[Entry]]:
 
 def history_of(entries: Sequence[tuple[int, Record]]) -> MessageHistory:
     """Return all messages of a journal as they are shown, also those that a summary replaces."""
-    return MessageHistory(
-        message for exchange in shown_exchanges(entries) for _, message in exchange
-    )
+    exchanges = shown_exchanges(entries)
+    return MessageHistory(message for exchange in exchanges for _, message in exchange)
 
 
 def details_of(entries: Sequence[tuple[int, Record]]) -> dict[str, Any]:
