@@ -32,7 +32,7 @@ from stage0_gateway.server.encoding import event, parts_of, split
 from stage0_gateway.server.format import ANY_OBJECT
 from stage0_gateway.wire.openai_responses import NAME as NAME
 from stage0_gateway.wire.openai_responses_reply import OpenAIResponsesReader
-from stage0_gateway.wire.provider_data import call_position, deep_merge, own_data
+from stage0_gateway.wire.provider_data import deep_merge, own_data, with_calls
 from stage0_gateway.wire.reasoning import read_reasoning
 
 _REASONS = {"length": "max_output_tokens", "refusal": "content_filter", "error": "error"}
@@ -224,13 +224,10 @@ def _end(reply: ChatResponse) -> dict[str, Any]:
 
 
 def _output(reply: ChatResponse) -> list[dict[str, Any]]:
-    parts = [_reply_part(part) for part in parts_of(reply.message)]
-    end = len(parts)
-    for inserted, call in enumerate(reply.tool_calls):
-        parts.insert(call_position(call, NAME, end) + inserted, _reply_call(call))
+    parts = map(_reply_part, parts_of(reply.message))
+    items = with_calls(parts, reply.tool_calls, NAME, _reply_call)
     if reply.refusal:
-        parts.append(_reply_message({"type": "refusal", "refusal": reply.refusal}))
-    items = [*filter(None, parts)]
+        items.append(_reply_message({"type": "refusal", "refusal": reply.refusal}))
     for number, item in enumerate(items):
         if item.get("type") in _WITH_ID:
             item.setdefault("id", f"item_{number}")

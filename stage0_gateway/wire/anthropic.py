@@ -28,7 +28,7 @@ from stage0_gateway.wire.anthropic_reply import NAME as NAME
 from stage0_gateway.wire.anthropic_reply import AnthropicReader
 from stage0_gateway.wire.cache_marks import add_marks
 from stage0_gateway.wire.names import sent_id, sent_name
-from stage0_gateway.wire.provider_data import arguments_object, call_position, deep_merge, own_data
+from stage0_gateway.wire.provider_data import arguments_object, deep_merge, own_data, with_calls
 from stage0_gateway.wire.reasoning import anthropic_fields
 
 MESSAGES = "messages"
@@ -141,11 +141,7 @@ def _is_system_prompt(message: Message) -> bool:
 def _content(message: Message) -> str | list[dict[str, Any]]:
     if isinstance(message.content, str) and not message.tool_calls:
         return message.content
-    blocks = [_block(part) for part in message.parts]
-    end = len(blocks)
-    for inserted, call in enumerate(message.tool_calls):
-        blocks.insert(call_position(call, NAME, end) + inserted, _call(call))
-    return [block for block in blocks if block]
+    return with_calls(map(_block, message.parts), message.tool_calls, NAME, _call)
 
 
 def _blocks(message: Message) -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ from stage0_gateway.response import ChatResponse
 from stage0_gateway.wire.gemini_reply import NAME as NAME
 from stage0_gateway.wire.gemini_reply import GeminiReader
 from stage0_gateway.wire.names import sent_name
-from stage0_gateway.wire.provider_data import arguments_object, call_position, deep_merge, own_data
+from stage0_gateway.wire.provider_data import arguments_object, deep_merge, own_data, with_calls
 from stage0_gateway.wire.reasoning import gemini_fields
 
 MESSAGES = "contents"
@@ -104,7 +104,8 @@ def encode_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
         for message in group:
             calls |= {call.id: call for call in message.tool_calls}
             role = "model" if message.role == "assistant" else "user"
-            contents.append({"role": role, "parts": _parts_and_calls(message)})
+            parts = with_calls(map(_part, message.parts), message.tool_calls, NAME, _call)
+            contents.append({"role": role, "parts": parts})
     return [content for content in contents if content["parts"]]
 
 
@@ -124,14 +125,6 @@ def encode_reasoning(request: ChatRequest) -> dict[str, Any]:
         ConfigurationError: The model does not accept the setting.
     """
     return {"generationConfig": {"thinkingConfig": gemini_fields(request)}}
-
-
-def _parts_and_calls(message: Message) -> list[dict[str, Any]]:
-    parts = [_part(part) for part in message.parts]
-    end = len(parts)
-    for inserted, call in enumerate(message.tool_calls):
-        parts.insert(call_position(call, NAME, end) + inserted, _call(call))
-    return [part for part in parts if part]
 
 
 def _parts(message: Message) -> list[dict[str, Any]]:

@@ -30,7 +30,7 @@ from stage0_gateway.wire.names import sent_name, shortened
 from stage0_gateway.wire.openai import headers as headers
 from stage0_gateway.wire.openai_responses_reply import NAME as NAME
 from stage0_gateway.wire.openai_responses_reply import OpenAIResponsesReader
-from stage0_gateway.wire.provider_data import call_position, deep_merge, own_data
+from stage0_gateway.wire.provider_data import deep_merge, own_data, with_calls
 from stage0_gateway.wire.reasoning import level_of
 from stage0_gateway.wire.surrogates import with_whole_escapes
 
@@ -124,12 +124,9 @@ def _items(message: Message) -> list[dict[str, Any]]:
         call_id = shortened(message.tool_call_id or "", _ID_LENGTH)
         return [{"type": "function_call_output", "call_id": call_id, "output": output}]
     encode_part = _reply_part if message.role == "assistant" else _part
-    parts = [encode_part(part) for part in message.parts]
-    end = len(parts)
-    for inserted, call in enumerate(message.tool_calls):
-        parts.insert(call_position(call, NAME, end) + inserted, _call(call))
+    parts = with_calls(map(encode_part, message.parts), message.tool_calls, NAME, _call)
     items: list[dict[str, Any]] = []
-    for is_content, group in groupby(filter(None, parts), key=_is_content):
+    for is_content, group in groupby(parts, key=_is_content):
         if is_content:
             items.append({"role": message.role, "content": _content([*group])})
         else:

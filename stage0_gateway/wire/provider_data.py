@@ -6,7 +6,7 @@ module.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from stage0_gateway.json_fields import parse_json
@@ -31,6 +31,20 @@ def call_position(call: ToolCall, wire: str, end: int) -> int:
     """Return the index of the part before which a call belongs; `end` is after all parts."""
     position = ((call.provider_data or {}).get(wire) or {}).get(_POSITION)
     return position if isinstance(position, int) and 0 <= position <= end else end
+
+
+def with_calls(
+    parts: Iterable[dict[str, Any] | None],
+    calls: Iterable[ToolCall],
+    wire: str,
+    encode: Callable[[ToolCall], dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """Return encoded parts, with each call encoded at its position; empty parts are left out."""
+    blocks = list(parts)
+    end = len(blocks)
+    for inserted, call in enumerate(calls):
+        blocks.insert(call_position(call, wire, end) + inserted, encode(call))
+    return [block for block in blocks if block]
 
 
 def deep_merge(block: dict[str, Any], data: Mapping[str, Any] | None) -> dict[str, Any]:
