@@ -143,13 +143,12 @@ class Gateway:
             timeout = Timeouts(min(timeout, 10.0), timeout, timeout)
         limits = timeout, max_concurrency, max_reply_bytes
         offline = transport
-        if transport is None and any(
-            endpoint.provider == "offline" for endpoint in self._endpoints
-        ):
+        are_offline = [endpoint.provider == "offline" for endpoint in self._endpoints]
+        if transport is None and any(are_offline):
             from stage0_gateway.offline.model import OfflineModel
 
             offline = OfflineModel()
-            if all(endpoint.provider == "offline" for endpoint in self._endpoints):
+            if all(are_offline):
                 transport = offline
         self._client = self._offline_client = HttpClient(transport, *limits)
         if offline is not transport:
@@ -411,9 +410,12 @@ def _with_cost(
     prices: Prices | None, endpoint: ModelEndpoint, response: ChatResponse, failed: _Failures
 ) -> ChatResponse:
     """Return a reply with its cost and the failed attempts before it."""
-    cost = response.cost
-    if prices is not None and cost is None:
-        cost = _cost(prices, endpoint, response)
+    cost, usage = response.cost, response.usage
+    if prices is not None and usage is not None:
+        # By the server's name of the model, else by the requested name.
+        for model in filter(None, (response.model, endpoint.model)):
+            if cost is None:
+                cost = prices.cost(endpoint.provider, model, endpoint.wire.NAME, usage)
     if cost is None and endpoint.provider == "offline":
         cost = 0.0  # the embedded model
     return replace(response, cost=cost, attempts=tuple(failed))
@@ -449,14 +451,3 @@ def _truncation_warning(model: str, unread: int) -> WarningEvent:
         "without an error. Raise its context size (Ollama: num_ctx), or set a window on the "
         "context engine.",
     )
-
-
-def _cost(prices: Prices, endpoint: ModelEndpoint, response: ChatResponse) -> float | None:
-    """Return the cost by the server's name of the model, else by the requested name."""
-    if response.usage is None:
-        return None
-    for model in filter(None, (response.model, endpoint.model)):
-        cost = prices.cost(endpoint.provider, model, endpoint.wire.NAME, response.usage)
-        if cost is not None:
-            return cost
-    return None

@@ -91,13 +91,8 @@ def _output(wire: str, usage: Usage) -> int | None:
         # Thinking is a separate count, and zeros are omitted. A reply that was cut off during
         # thinking has no output count.
         return None if written is None and thought is None else (written or 0) + (thought or 0)
-    if (
-        wire not in ("openai", "openai-responses", "mistral", "anthropic")
-        or written is None
-        or (thought or 0) > written
-    ):
-        return None
-    return written
+    is_known = wire in ("openai", "openai-responses", "mistral", "anthropic")
+    return written if is_known and written is not None and (thought or 0) <= written else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +117,12 @@ class Price:
     cache_write: float | None = None
 
     def __post_init__(self) -> None:
-        numbers = [number for number in astuple(self) if number is not None]
-        if not all(
-            isinstance(number, int | float) and math.isfinite(number) and number >= 0
-            for number in numbers
-        ):
-            raise ConfigurationError(
-                f"{self} is invalid. Pass US dollars per million tokens, 0 or more."
-            )
+        for number in astuple(self):
+            is_price = isinstance(number, int | float) and math.isfinite(number) and number >= 0
+            if number is not None and not is_price:
+                raise ConfigurationError(
+                    f"{self} is invalid. Pass US dollars per million tokens, 0 or more."
+                )
 
     def of(self, tokens: BilledTokens) -> float | None:
         """Return the cost of these tokens, or None if the price of some is missing."""
