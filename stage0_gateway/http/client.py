@@ -60,8 +60,8 @@ class HttpClient:
     ) -> None:
         self._custom_transport, self._timeouts = transport, timeouts
         self._new_transport = _network_transport() if transport is None else lambda: transport
-        self._phase_timeouts = {"connect": timeouts.connect, "pool": None}
-        self._phase_timeouts |= {"read": timeouts.read, "write": timeouts.read}
+        limits = httpx.Timeout(timeouts.read, connect=timeouts.connect, pool=None)
+        self._phase_timeouts = limits.as_dict()
         self._max_concurrency = max_concurrency or _MAX_CONCURRENCY
         self._max_reply_bytes = max_reply_bytes
         self._heads: dict[tuple[str, ...], QuietRequest] = {}  # parsed URLs and headers
