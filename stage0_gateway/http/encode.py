@@ -20,7 +20,6 @@ from stage0_gateway.wire.format import WireFormat
 from stage0_gateway.wire.names import own_names, shortened
 from stage0_gateway.wire.surrogates import with_whole_characters
 
-_NOT_JSON = "The request contains a value that JSON cannot represent: {}."
 _CACHE_KEY_LENGTH = 64  # OpenAI rejects longer keys
 _COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
@@ -94,23 +93,19 @@ def to_json(value: dict[str, Any] | list[Any]) -> bytes:
     except UnicodeEncodeError:
         return with_whole_characters(_COMPACT.encode(value)).encode()
     except (TypeError, RecursionError) as error:
-        raise ValueError(_NOT_JSON.format(error)) from error
+        text = f"The request contains a value that JSON cannot represent: {error}."
+        raise ValueError(text) from error
 
 
 def encode_fields(endpoint: ModelEndpoint, request: ChatRequest, *, stream: bool) -> dict[str, Any]:
     """Encode a request with the field names of its server; the caller's own fields stay."""
     body = endpoint.wire.encode(request, stream=stream)
-    if endpoint.is_openai:
-        _use_openai_names(body, request)
-    return body
-
-
-def _use_openai_names(body: dict[str, Any], request: ChatRequest) -> None:
-    """Set the fields that OpenAI's own server has, and most compatible servers do not have."""
-    if "max_tokens" in body.keys() - (request.provider_options or {}):
+    # OpenAI's own server has fields that most compatible servers do not have.
+    if endpoint.is_openai and "max_tokens" in body.keys() - (request.provider_options or {}):
         body["max_completion_tokens"] = body.pop("max_tokens")
-    if request.cache_key:
+    if endpoint.is_openai and request.cache_key:
         body.setdefault("prompt_cache_key", shortened(request.cache_key, _CACHE_KEY_LENGTH))
+    return body
 
 
 def encode_groups(
