@@ -27,7 +27,7 @@ from stage0_gateway.wire.provider_data import arguments_text
 from stage0_gateway.wire.reader import ReplyReader
 
 NAME = "openai-responses"
-_KNOWN_CALL_FIELDS = {"type", "id", "call_id", "name", "arguments", "status"}
+_CALL_FIELDS = {"type", "id", "call_id", "name", "arguments", "status"}
 
 
 class _Item:
@@ -182,9 +182,7 @@ class OpenAIResponsesReader(ReplyReader):
                 if encrypted := as_text(fields.get("encrypted_content"), "encrypted_content"):
                     self.builder.sign(block, "encrypted_content", encrypted)
             case CallBlock():
-                block.data |= {
-                    name: value for name, value in fields.items() if name not in _KNOWN_CALL_FIELDS
-                }
+                block.data |= {name: fields[name] for name in fields if name not in _CALL_FIELDS}
                 if arguments := fields.get("arguments"):
                     self._complete(block, arguments_text(arguments))
             case ProviderBlock():
@@ -215,11 +213,9 @@ class OpenAIResponsesReader(ReplyReader):
             return  # late: the complete item contains it
         match kind:
             case "output_text.delta":
-                block = self._text_block(self._message(data), _content_index(data))
-                self.builder.write(block, data["delta"])
+                self.builder.write(self._text_of(data), data["delta"])
             case "output_text.annotation.added":
-                block = self._text_block(self._message(data), _content_index(data))
-                self._cite(block, data["annotation"])
+                self._cite(self._text_of(data), data["annotation"])
             case "reasoning_summary_text.delta":
                 self._write_summary(data)
             case "refusal.delta":
@@ -233,6 +229,9 @@ class OpenAIResponsesReader(ReplyReader):
 
     def _message(self, data: Mapping[str, Any]) -> _Item:
         return self._item(_key(data), {"type": "message"})
+
+    def _text_of(self, data: Mapping[str, Any]) -> TextBlock:
+        return self._text_block(self._message(data), as_count(data.get("content_index")) or 0)
 
     def _text_block(self, item: _Item, index: int) -> TextBlock:
         block = item.blocks.get(index)
@@ -278,10 +277,6 @@ def _key(data: Mapping[str, Any]) -> Any:
     item = data.get("item") or {}
     keys = data.get("output_index"), data.get("item_id"), item.get("id")
     return next((key for key in keys if key is not None), None)
-
-
-def _content_index(data: Mapping[str, Any]) -> int:
-    return as_count(data.get("content_index")) or 0
 
 
 def _usage(usage: Mapping[str, Any]) -> Usage:
