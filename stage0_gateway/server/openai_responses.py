@@ -27,9 +27,9 @@ from stage0_gateway.parts import (
 )
 from stage0_gateway.request import NO_PARAMETERS, ChatRequest, Reasoning, ToolSpec
 from stage0_gateway.response import ChatResponse, Usage, known_finish_reason
-from stage0_gateway.server import openai
 from stage0_gateway.server.encoding import event, parts_of, split
 from stage0_gateway.server.format import ANY_OBJECT
+from stage0_gateway.server.openai import encode_error as encode_error
 from stage0_gateway.wire.openai_responses import NAME as NAME
 from stage0_gateway.wire.openai_responses_reply import OpenAIResponsesReader
 from stage0_gateway.wire.provider_data import deep_merge, own_data, with_calls
@@ -203,11 +203,6 @@ def encode_stream(reply: ChatResponse, *, piece: int = 8) -> Iterator[str]:
         yield event({**data, "sequence_number": number}, data["type"])
 
 
-def encode_error(status: int, message: str) -> dict[str, Any]:
-    """Encode an error."""
-    return openai.encode_error(status, message)
-
-
 def _head(reply: ChatResponse) -> dict[str, Any]:
     """Return the first fields. A constant creation time makes replies equal."""
     identity = {"id": reply.request_id or "resp_0", "model": reply.model or ""}
@@ -250,8 +245,7 @@ def _reply_part(part: Part) -> dict[str, Any] | None:
 
 
 def _reply_message(content: Mapping[str, Any]) -> dict[str, Any]:
-    fields = {"role": "assistant", "status": "completed", "content": [content]}
-    return {"type": "message", **fields}
+    return {"type": "message", "role": "assistant", "status": "completed", "content": [content]}
 
 
 def _annotation(citation: Citation) -> dict[str, Any]:
