@@ -50,10 +50,8 @@ def _wrong_argument_name(text: str) -> str:
     arguments = value.get("arguments") if "tool" in value else value
     if not isinstance(arguments, dict) or not arguments:
         return text
-    first = next(iter(arguments))
-    renamed = {
-        f"{name}_name" if name == first else name: argument for name, argument in arguments.items()
-    }
+    (first, argument), *others = arguments.items()
+    renamed = {f"{first}_name": argument, **dict(others)}
     return write_json(value | {"arguments": renamed} if "tool" in value else renamed)
 
 

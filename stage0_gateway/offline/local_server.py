@@ -56,9 +56,8 @@ class _Exchange(BaseHTTPRequestHandler):
         except ValueError:
             length = -1
         if not 0 <= length <= BODY_LIMIT or "Transfer-Encoding" in self.headers:
-            self.send_error(
-                400, f"Send the body with a Content-Length of at most {BODY_LIMIT} bytes."
-            )
+            text = f"Send the body with a Content-Length of at most {BODY_LIMIT} bytes."
+            self.send_error(400, text)
         else:
             body = self.rfile.read(length)
             if problem := wrong_base_url(self.path):

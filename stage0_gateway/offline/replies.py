@@ -35,10 +35,9 @@ _MAX_DEPTH = 3
 
 def describe_outcomes(conversation: Conversation) -> str:
     """Describe the result of each call, and the feedback on a rejected call."""
-    sentences = [
-        _sentence(outcome) for outcome in conversation.outcomes if outcome.result is not None
-    ]
-    rejected = [outcome for outcome in conversation.outcomes if outcome.result is None]
+    outcomes = conversation.outcomes
+    sentences = [_sentence(outcome) for outcome in outcomes if outcome.result is not None]
+    rejected = [outcome for outcome in outcomes if outcome.result is None]
     if rejected and conversation.feedback is not None:
         sentences.append(f"I gave up on {_subject(rejected[-1])}: {_ended(conversation.feedback)}")
     return " ".join(sentences)

@@ -28,30 +28,23 @@ _REFERENCE = re.compile(r"(?i)\b(?:there|that|this|them|its|result|(?<!is )it)\b
 def answer(request: ChatRequest) -> Message:
     """Return the reply to a request: a tool call, a decision, JSON for a schema, or words."""
     conversation = read(request)
+    outcomes = conversation.outcomes
     results: list[str] = []
     questions: list[str] = []
     for tool, clause in _clauses(conversation):
         arguments, missing = _fill(tool, clause, conversation.question, results)
         call = (tool.name, arguments)
-        made = [
-            outcome
-            for outcome in conversation.outcomes
-            if (outcome.tool, outcome.arguments) == call
-        ]
+        made = [each for each in outcomes if (each.tool, each.arguments) == call]
         if made:
-            successes = (outcome for outcome in made if outcome.result and not outcome.is_error)
-            results += [result_text(outcome)[:MAX_QUESTION] for outcome in successes]
+            successes = (each for each in made if each.result and not each.is_error)
+            results += [result_text(each)[:MAX_QUESTION] for each in successes]
         elif missing:
             questions.append(ask_for(tool.name, missing))
-        elif len(conversation.outcomes) < MAX_CALLS:
+        elif len(outcomes) < MAX_CALLS:
             return _call_message(conversation, tool.name, arguments)
     schema = conversation.schema
     if schema is not None and schema != ANY_OBJECT:
-        found = [
-            (outcome.tool, outcome.result)
-            for outcome in conversation.outcomes
-            if not outcome.is_error
-        ]
+        found = [(each.tool, each.result) for each in outcomes if not each.is_error]
         return _reply(conversation, fill_reply(schema, conversation.question, found))
     sentences = [describe_outcomes(conversation), *questions[:1]]
     text = " ".join(filter(None, sentences)) or answer_in_words(conversation)
