@@ -222,8 +222,8 @@ def encode_reply(reply: ChatResponse) -> dict[str, Any]:
     if reply.block_reason:
         body: dict[str, Any] = {"promptFeedback": {"blockReason": reply.block_reason}}
     else:
-        candidate = {**_candidate(_reply_parts(reply)), "finishReason": _finish_reason(reply)}
-        body = {"candidates": [candidate]}
+        reason = reply.raw_finish_reason or _REASONS.get(reply.finish_reason, "STOP")
+        body = {"candidates": [{**_candidate(_reply_parts(reply)), "finishReason": reason}]}
     return {**body, **_usage(reply.usage), **_identity(reply)}
 
 
@@ -246,10 +246,6 @@ def encode_error(status: int, message: str) -> dict[str, Any]:
 
 def _candidate(parts: list[Plain]) -> dict[str, Any]:
     return {"content": {"parts": parts, "role": "model"}, "index": 0}
-
-
-def _finish_reason(reply: ChatResponse) -> str:
-    return reply.raw_finish_reason or _REASONS.get(reply.finish_reason, "STOP")
 
 
 def _identity(reply: ChatResponse) -> dict[str, Any]:

@@ -60,9 +60,8 @@ def _references(name: str, body: Mapping[str, Any]) -> Iterator[tuple[str, str]]
 
 
 def _objects(values: Any) -> Iterable[Mapping[str, Any]]:
-    return (
-        (item for item in values if isinstance(item, Mapping)) if isinstance(values, list) else ()
-    )
+    items = values if isinstance(values, list) else ()
+    return (item for item in items if isinstance(item, Mapping))
 
 
 def _is_reference(item: Mapping[str, Any]) -> bool:

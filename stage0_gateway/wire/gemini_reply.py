@@ -87,12 +87,11 @@ class GeminiReader(ReplyReader):
         """Read a text; it continues the last one of its kind, but a signed text is separate."""
         data = {name: value for name, value in part.items() if name != "text"}
         kind = "thinking" if part.get("thought") else "text"
-        if data.get(_SIGNATURE) or self._open is None or self._open.kind != kind:
+        block = self._open
+        if data.get(_SIGNATURE) or block is None or block.kind != kind:
             if not text and not data:
                 return
-            self._start(kind)
-        block = self._open
-        assert block is not None
+            block = self._start(kind)
         block.data |= data
         self.builder.write(block, text)
         if signature := data.get(_SIGNATURE):

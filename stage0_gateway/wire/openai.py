@@ -96,11 +96,8 @@ def encode_tools(tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
     """Encode tools."""
     encoded = []
     for tool in tools:
-        function = {
-            "name": sent_name(tool.name),
-            "description": tool.description,
-            "parameters": dict(tool.parameters),
-        }
+        plain = {"name": sent_name(tool.name), "description": tool.description}
+        function = {**plain, "parameters": dict(tool.parameters)}
         encoded.append({"type": "function", "function": function})
     return encoded
 
@@ -118,7 +115,7 @@ def _message(message: Message, files: list[dict[str, Any]]) -> dict[str, Any]:
     content = message.content
     encoded: dict[str, Any] = {"role": message.role, "content": content}
     if not isinstance(content, str):
-        parts = _parts(content)
+        parts = [plain for part in content if (plain := _part(part)) is not None]
         if message.role == "system":
             parts = [part for part in parts if part["type"] == "text"]
         elif message.role == "tool":
@@ -165,10 +162,6 @@ def _move_files(
 
 def _text(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
-
-
-def _parts(parts: Iterable[Part]) -> list[dict[str, Any]]:
-    return [encoded for part in parts if (encoded := _part(part)) is not None]
 
 
 def _part(part: Part) -> dict[str, Any] | None:
