@@ -136,7 +136,9 @@ class JournalReader:
             if self._call_ids is None:
                 kinds = ("call", "repair")  # a repair may show calls with new ids
                 calls = await self._store.read(self._session_id, 0, self.length, kinds=kinds)
-                self._call_ids = {id for _, record in calls for id in _call_ids(record)}
+                self._call_ids = set()
+                for _, record in calls:
+                    self._call_ids.update(_call_ids(record))
         unused = []
         for id in ids:
             number = len(self._call_ids)
