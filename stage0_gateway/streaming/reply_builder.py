@@ -206,17 +206,15 @@ class ReplyBuilder:
         """
         reason = self.raw_finish_reason
         complete = known_finish_reason(reason) in ("stop", "tool_calls", "pause")
-        has_calls = False
         self._ended = True
         for block in self.blocks:
-            if isinstance(block, CallBlock):
-                has_calls = True
-                if complete or (self.is_whole and reason is None):
-                    block.empty_arguments = "{}"
+            if isinstance(block, CallBlock) and (complete or (self.is_whole and reason is None)):
+                block.empty_arguments = "{}"
             self.stop(block)
-        finish_reason = normalize_finish_reason(reason, has_calls=has_calls)
+        message = self.message()
+        finish_reason = normalize_finish_reason(reason, has_calls=bool(message.tool_calls))
         return ChatResponse(
-            message=self.message(),
+            message=message,
             finish_reason="refusal" if self.refusal or self.block_reason else finish_reason,
             raw_finish_reason=reason,
             usage=self.usage,
