@@ -232,9 +232,8 @@ class ContextEngine:
         """Return the transcript of a session: the same object while it is in use."""
         transcript = self._transcripts.get(session_id)
         if transcript is None:
-            transcript = Transcript(
-                self.store, session_id, self._window, self._counter, self._calibration
-            )
+            options = self._window, self._counter, self._calibration
+            transcript = Transcript(self.store, session_id, *options)
             if self._compaction is not None:
                 transcript.auto_compact = AutomaticCompaction(self._compaction)
             self._transcripts[session_id] = transcript

@@ -86,9 +86,8 @@ class MessageHistory:
         answered: Counter[str] = Counter()
         for message in self.messages:
             if waiting and message.role != "tool":
-                problems.append(
-                    f"{message.role} message between a call and its result: {min(waiting)}"
-                )
+                first = min(waiting)
+                problems.append(f"{message.role} message between a call and its result: {first}")
                 waiting.clear()
             called.update(call.id for call in message.tool_calls)
             waiting.update(call.id for call in message.tool_calls)

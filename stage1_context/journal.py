@@ -185,8 +185,7 @@ def record_from_json(text: str) -> Record:
         raise ValueError(f"A journal record is a JSON object, not {type(plain).__name__}.")
     kind = plain.pop("kind", None)
     if kind in (*MESSAGE_KINDS, "system"):
-        details = plain.pop("details", None)
-        return MessageRecord(Message.from_dict(plain), details)
+        return MessageRecord(Message.from_dict(plain), plain.get("details"))
     if not isinstance(kind, str) or kind not in _BY_KIND:
         raise ValueError(f"Unknown journal record {kind!r}; this version knows {', '.join(KINDS)}.")
     try:

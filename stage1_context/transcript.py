@@ -278,9 +278,8 @@ class Transcript:
         if not is_open(exchange):
             return None
         progress = await self.store.read(self.session_id, exchange[0].index, kinds=PROGRESS_KINDS)
-        return open_calls(
-            [each.message for each in exchange], [record for _, record in progress], length
-        )
+        messages = [each.message for each in exchange]
+        return open_calls(messages, [record for _, record in progress], length)
 
     async def close_open_calls(self) -> None:
         """Append a result for each call of the newest exchange that has none.

@@ -104,8 +104,7 @@ class VariableStore:
             VariableNotFound: The session has no such variable.
         """
         await self._get(session_id, id)
-        record = VariableDeletedRecord(id)
-        await run_shielded(lambda _: self._store.append(session_id, record))
+        await run_shielded(lambda _: self._store.append(session_id, VariableDeletedRecord(id)))
 
     async def expand(self, session_id: str, arguments: Any) -> Any:
         """Return arguments with the values of their references.

@@ -84,8 +84,7 @@ class HttpClient:
             deadline = None if timeouts.total is None else loop.time() + timeouts.total
             key = (url, *headers.values())
             if (head := self._heads.get(key)) is None:  # parsing takes longer than sending
-                head = QuietRequest("POST", url, headers={**_HEADERS, **headers})
-                self._heads[key] = head
+                head = self._heads[key] = QuietRequest("POST", url, headers={**_HEADERS, **headers})
             stream = httpx.ByteStream(body)
             request = QuietRequest("POST", head.url, headers=head.headers, stream=stream)
             request.headers["Content-Length"] = str(len(body))

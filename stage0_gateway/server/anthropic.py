@@ -79,9 +79,8 @@ def _messages(plain: Any) -> Iterator[Message]:
     plain = as_mapping(plain, "A message")
     role, content = plain.get("role"), plain.get("content")
     if role not in ("system", "user", "assistant"):
-        raise ValueError(
-            f"A message has the role {role!r}; the roles are system, user and assistant."
-        )
+        roles = "system, user and assistant"
+        raise ValueError(f"A message has the role {role!r}; the roles are {roles}.")
     if isinstance(content, str):
         yield Message(role, content)
         return

@@ -59,8 +59,7 @@ def anthropic_fields(request: ChatRequest, default_max_tokens: int) -> dict[str,
     version = (int(found[1]), int(found[2] or 0)) if found else None
     budget = _budget_of(request)
     fields: dict[str, Any] = {"max_tokens": request.max_tokens or budget + default_max_tokens}
-    is_level = isinstance(request.reasoning, str)
-    if is_level and (version is None or version >= _FIRST_WITH_LEVELS):
+    if isinstance(request.reasoning, str) and (version is None or version >= _FIRST_WITH_LEVELS):
         effort = {"effort": request.reasoning}
         return {**fields, "thinking": {"type": "adaptive"}, "output_config": effort}
     if version is not None and version > _LAST_WITH_BUDGETS:

@@ -138,8 +138,7 @@ def blocks_of(text: str, tags: Iterable[ThinkingTag]) -> list[ThinkingBlock]:
         if not tag.closing:
             opening = opening or tag
             continue
-        start = opening.start if opening else 0
-        blocks.append(ThinkingBlock(start, tag.end, opening, tag))
+        blocks.append(ThinkingBlock(opening.start if opening else 0, tag.end, opening, tag))
         opening = None
     if opening is not None and _is_at_line_edge(text, opening, blocks[-1].end if blocks else 0):
         blocks.append(ThinkingBlock(opening.start, len(text), opening, None))

@@ -173,8 +173,7 @@ class Quotes:
         if mark in _CLOSERS or mark in self._closers:
             return True
         if self._role == "item":
-            is_item = _ITEM_AHEAD.match(text, after, self._end) is not None
-            return mark in CLOSING_QUOTES or is_item
+            return mark in CLOSING_QUOTES or _ITEM_AHEAD.match(text, after, self._end) is not None
         if mark in "{｛":
             return "]" in self._closers  # the closing bracket of this object is missing
         bare_key = () if self.inner else (_BARE_KEY_AHEAD,)

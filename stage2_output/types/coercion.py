@@ -90,8 +90,7 @@ class _Coercion:
                     part = part[int(name) if isinstance(part, list) else name]
                 except (KeyError, IndexError, ValueError, TypeError):
                     part = None
-            is_schema = isinstance(part, Mapping)
-            self._parts[pointer] = (part, ExpectedType(part)) if is_schema else None
+            self._parts[pointer] = (part, ExpectedType(part)) if isinstance(part, Mapping) else None
         return self._parts[pointer]
 
     def _convert_alternative(
