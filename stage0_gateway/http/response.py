@@ -155,23 +155,19 @@ def gateway_error(error: Exception, url: str, timeouts: Timeouts) -> GatewayErro
     server = _server(url)
     match error:
         case TimeoutError():
-            return RequestTimeout(
-                f"No complete reply from {server} within {timeouts.total} s. Raise timeout=…"
-            )
+            text = f"No complete reply from {server} within {timeouts.total} s."
         case httpx.ConnectTimeout():
-            return RequestTimeout(
-                f"{_address(url)} did not accept the connection in time. Is it up? Raise timeout=…"
-            )
+            text = f"{_address(url)} did not accept the connection in time. Is it up?"
         case httpx.TimeoutException():
-            return RequestTimeout(
-                f"{server} stopped responding before the reply was complete. Raise timeout=…"
-            )
+            text = f"{server} stopped responding before the reply was complete."
         case httpx.ConnectError():
             return ConnectionFailed(
                 f"Could not connect to {_address(url)} ({reason}). "
                 "Check the base URL, and that the server is up."
             )
-    return ConnectionFailed(f"The connection to {server} broke ({reason}).")
+        case _:
+            return ConnectionFailed(f"The connection to {server} broke ({reason}).")
+    return RequestTimeout(f"{text} Raise timeout=…")
 
 
 def _server(url: str) -> str:
