@@ -103,14 +103,8 @@ def _closeness(branch: Branch) -> tuple[bool, bool, int, int]:
 
 
 def _has_right_constant(branch: Branch) -> bool:
-    return not any(len(error.path) <= 1 and _is_constant(error) for error in branch)
-
-
-def _is_constant(error: ValidationError) -> bool:
-    """An `enum` of one value is a constant; with several values it may be a wrong answer."""
-    return error.validator == "const" or (
-        error.validator == "enum" and len(error.validator_value) == 1
-    )
+    # An `enum` of one value is a constant; with several values it may be a wrong answer.
+    return not any(len(error.path) <= 1 and len(_constants([error])) == 1 for error in branch)
 
 
 def _constants(branch: Branch) -> list[Any]:
