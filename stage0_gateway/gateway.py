@@ -191,17 +191,14 @@ class Gateway:
     @property
     def has_prices(self) -> bool:
         """Whether costs can be known: prices were given, or the embedded model answers for free."""
-        return self._prices is not None or all(
-            endpoint.provider == "offline" for endpoint in self._endpoints
-        )
+        is_offline = all(endpoint.provider == "offline" for endpoint in self._endpoints)
+        return self._prices is not None or is_offline
 
     @property
     def secrets(self) -> tuple[str, ...]:
         """The keys of this gateway, with a hidden repr, for programs that remove them from logs."""
         keys = filter(None, self._keys.values()) if isinstance(self._keys, Mapping) else ()
-        found: list[str] = []
-        for endpoint in self._endpoints:
-            found += endpoint.secrets
+        found = [secret for endpoint in self._endpoints for secret in endpoint.secrets]
         return tuple(dict.fromkeys(map(Secret, (*found, *keys))))
 
     async def chat(self, messages: Messages, **options: Unpack[ChatOptions]) -> ChatResponse:

@@ -182,10 +182,8 @@ def _join(base: SplitResult, path: str) -> str:
 
 def _basic_token(base: SplitResult) -> str:
     """Return user and password as the token of a Basic header; empty without them."""
-    if not (base.username or base.password):
-        return ""
-    user, password = unquote(base.username or ""), unquote(base.password or "")
-    return b64encode(f"{user}:{password}".encode()).decode()
+    pair = f"{unquote(base.username or '')}:{unquote(base.password or '')}"
+    return b64encode(pair.encode()).decode() if pair != ":" else ""
 
 
 def _secrets(api_key: str | None, base: SplitResult, token: str) -> Iterator[str]:

@@ -194,8 +194,7 @@ class StreamingResponse:
         data = parse_json(text)
         if data is None:
             raise _not_json(text)
-        raw = parse_json(redact(text, self._secrets))
-        self._builder.events.append(RawEvent(raw))
+        self._builder.events.append(RawEvent(parse_json(redact(text, self._secrets))))
         self._reader.decode_whole(data)
         self._reader.complete = True  # a finish reason is optional, as in `chat`
 

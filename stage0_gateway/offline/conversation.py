@@ -138,13 +138,10 @@ def _reply_schema(request: ChatRequest, system: str, is_prompt: bool) -> Mapping
     schema = request.response_schema
     if schema and schema != ANY_OBJECT:
         return schema
-    return _described_schema(system) or (None if is_prompt else schema)
-
-
-def _described_schema(system: str) -> Mapping[str, Any] | None:
-    """Return the first schema in a line, or in several lines from one that is an open brace."""
+    # The first schema in a line, or in several lines from one that is an open brace.
     schemas = (line for line in _json_lines(system) if "type" in line or "properties" in line)
-    return next(schemas, None) or _indented_schema(system)
+    described = next(schemas, None) or _indented_schema(system)
+    return described or (None if is_prompt else schema)
 
 
 def _indented_schema(system: str) -> Mapping[str, Any] | None:

@@ -115,15 +115,11 @@ def _answer_chat(form: ServerFormat, path: str, body: bytes, fault: Fault | None
     except (ValueError, RecursionError) as error:
         answered = refuse(path, 400, f"This is not a request in the {form.NAME} format: {error}")
     else:
-        reply = _reply(request, fault)
+        message = answer(request)
+        reply = ChatResponse(message, model=MODEL, usage=estimate_usage(request, message))
+        reply = fault.in_reply(reply) if fault and fault.in_reply else reply
         answered = reply_answer(form, reply, stream=wants_stream(path, value))
     return fault.in_answer(form, answered) if fault and fault.in_answer else answered
-
-
-def _reply(request: ChatRequest, fault: Fault | None) -> ChatResponse:
-    message = answer(request)
-    reply = ChatResponse(message, model=MODEL, usage=estimate_usage(request, message))
-    return fault.in_reply(reply) if fault and fault.in_reply else reply
 
 
 def _size(message: Message) -> int:

@@ -18,8 +18,7 @@ _CUT = "peer closed connection without sending complete message body (incomplete
 def as_response(answer: Answer) -> httpx.Response:
     """Return the response that httpx would receive."""
     body = ChunkedBody(answer.chunks, httpx.RemoteProtocolError(_CUT) if answer.is_cut else None)
-    headers = {"Content-Type": answer.content_type}
-    return httpx.Response(answer.status, headers=headers, stream=body)
+    return httpx.Response(answer.status, headers={"Content-Type": answer.content_type}, stream=body)
 
 
 class ChunkedBody(httpx.AsyncByteStream):

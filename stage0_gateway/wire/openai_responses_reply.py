@@ -116,8 +116,7 @@ class OpenAIResponsesReader(ReplyReader):
         """Read the finish reason and the token counts."""
         details = response.get("incomplete_details")
         reason = details.get("reason") if isinstance(details, Mapping) else None
-        reason = as_text(reason or response.get("status"), "status")
-        self.builder.raw_finish_reason = reason or None
+        self.builder.raw_finish_reason = as_text(reason or response.get("status"), "status") or None
         if isinstance(usage := response.get("usage"), Mapping):
             self.builder.usage = _usage(usage)
             if type(cost := usage.get("cost")) in (int, float):  # OpenRouter reports its charge
