@@ -392,10 +392,9 @@ class Gateway:
 
 
 def _unknown_option(options: Mapping[str, object]) -> TypeError:
-    name = min(options.keys() - ChatOptions.__annotations__.keys())
-    return TypeError(
-        f"Unknown option {name!r}. The options are {', '.join(ChatOptions.__annotations__)}."
-    )
+    known = ChatOptions.__annotations__
+    name = min(options.keys() - known.keys())
+    return TypeError(f"Unknown option {name!r}. The options are {', '.join(known)}.")
 
 
 def _failed_attempt(endpoint: ModelEndpoint, error: GatewayError, started: float) -> FailedAttempt:

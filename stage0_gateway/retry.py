@@ -69,9 +69,8 @@ class Backoff:
 
     def _delay(self, error: Exception) -> bool | float:
         """Return the delay that the server requested, True for a growing delay, or False."""
-        if not isinstance(error, GatewayError) or not can_retry(error):
-            return False
-        if self.attempts > self.max_retries:
+        is_last = self.attempts > self.max_retries
+        if is_last or not isinstance(error, GatewayError) or not can_retry(error):
             return False
         self.on_event(RetryEvent(error, self.attempts, next_wait(error, self.attempts)))
         return True if error.retry_after is None else error.retry_after

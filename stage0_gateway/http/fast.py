@@ -48,9 +48,8 @@ class FastTransport(httpx.AsyncBaseTransport):
         await self._transport.aclose()
 
     def _new_session(self) -> aiohttp.ClientSession:
-        connector = aiohttp.TCPConnector(
-            limit=0, keepalive_timeout=KEEP_ALIVE, ssl=self._ssl_context
-        )
+        context = self._ssl_context
+        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE, ssl=context)
         connector._factory = partial(_Protocol, loop=asyncio.get_running_loop())  # see _Protocol
         return aiohttp.ClientSession(
             connector=connector,

@@ -151,9 +151,8 @@ def _spellings(character: str, times: int) -> Iterator[bytes]:
 def _escapes(character: str, literal: bytes) -> Iterator[bytes]:
     """Yield a character's escape sequences in string literals, URLs and HTML."""
     code, units = ord(character), character.encode("utf-16-be", "surrogatepass").hex().encode()
-    yield b"".join(
-        _BACKSLASHES + b"u(?i:%s)" % units[at : at + 4] for at in range(0, len(units), 4)
-    )
+    halves = (units[at : at + 4] for at in range(0, len(units), 4))
+    yield b"".join(_BACKSLASHES + b"u(?i:%s)" % half for half in halves)
     yield b"".join(_BACKSLASHES + b"x(?i:%02x)" % byte for byte in literal)
     yield _BACKSLASHES + (b"x(?i:%02x)" if code < 256 else b"U(?i:%08x)") % code
     yield b"".join(b"%%(?:25)*(?i:%02x)" % byte for byte in literal)

@@ -112,11 +112,10 @@ def _abilities(conversation: Conversation) -> str:
     """List the tools, each with the first sentence of its description."""
     if not conversation.tools:
         return f"{_RULES}, and I have no tools here, so I only repeat what you say."
-    first = [_SENTENCE_END.split(tool.description.strip())[0] for tool in conversation.tools]
-    tools = (
-        f"{tool.name} ({text.rstrip('.')})" if text else tool.name
-        for tool, text in zip(conversation.tools, first, strict=True)
-    )
+    tools = []
+    for tool in conversation.tools:
+        first = _SENTENCE_END.split(tool.description.strip())[0]
+        tools.append(f"{tool.name} ({first.rstrip('.')})" if first else tool.name)
     rest = f"{_RULES}, so ask with words of these descriptions"
     return f"I can call these tools: {_shorten(', '.join(tools))}. {rest}."
 

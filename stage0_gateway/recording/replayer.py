@@ -103,9 +103,8 @@ def _read(path: Path) -> list[RecordedExchange]:
     try:
         lines = path.read_bytes().split(b"\n")
     except OSError as error:
-        raise ConfigurationError(
-            f"{path} cannot be read ({error.strerror}). Record it first, with Recorder."
-        ) from error
+        text = f"{path} cannot be read ({error.strerror}). Record it first, with Recorder."
+        raise ConfigurationError(text) from error
     exchanges = []
     for number, line in enumerate(lines, 1):
         if line.strip():

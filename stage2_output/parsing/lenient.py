@@ -271,9 +271,8 @@ class LenientReader:
 
     def _read_string(self, role: Role) -> str | None:
         """Read a string; return None for a key that the end of the text cuts off."""
-        found = read_string(
-            self._text, self._at, self._end, role, self._nesting.closers, self._unclosed
-        )
+        closers = self._nesting.closers
+        found = read_string(self._text, self._at, self._end, role, closers, self._unclosed)
         self._repairs += found.repairs
         self._fragile |= bool(found.inner_quotes) or found.missing_quote
         self._complete &= not found.missing_quote
