@@ -128,12 +128,10 @@ MESSAGE_KINDS = ("message", "call")
 VIEW_KINDS = (*MESSAGE_KINDS, *CONTROL_KINDS)
 """The kinds that determine which messages are shown. Records of other kinds may be large."""
 
-PROGRESS_KINDS = tuple(record_type.kind for record_type in get_args(ProgressRecord))
+PROGRESS_KINDS = tuple(each.kind for each in get_args(ProgressRecord))
 """The kinds that record the progress of a call."""
 
-_BY_KIND: dict[str, type[_OtherRecord]] = {
-    record_type.kind: record_type for record_type in get_args(_OtherRecord)
-}
+_BY_KIND: dict[str, type[_OtherRecord]] = {each.kind: each for each in get_args(_OtherRecord)}
 KINDS = (*MESSAGE_KINDS, "system", *_BY_KIND)
 """All kinds of records."""
 

@@ -50,11 +50,9 @@ def repairs(
             if call.id != result.tool_call_id:
                 changed.add(result_index)
             shown[result_index].append(replace(result, tool_call_id=call.id))
-        interrupted += [
-            MessageRecord(Message.tool(_INTERRUPTED, call.id, is_error=True, name=call.name))
-            for left in unanswered.values()
-            for call in left
-        ]
+        for call in [call for left in unanswered.values() for call in left]:
+            result = Message.tool(_INTERRUPTED, call.id, is_error=True, name=call.name)
+            interrupted.append(MessageRecord(result))
     hidden = sorted(changed)
     inserted = tuple((index, message) for index in hidden for message in shown[index])
     return [RepairRecord(inserted, tuple(hidden)), *interrupted] if hidden else interrupted

@@ -128,7 +128,8 @@ def newly_dropped(
             return []
     elif _oldest(selection) <= _oldest(before) and (is_complete or _drops_oldest(selection.window)):
         return []
-    sent, pinned = {each.index for each in chosen}, [each for each in chosen if each.index < 0]
+    sent = {each.index for each in chosen}
+    pinned = [each.message for each in chosen if each.index < 0]
     earlier = () if before is None else before.chosen
     known = [each for each in earlier if each.index >= 0 and each.message.role != "system"]
     if known:
@@ -137,20 +138,14 @@ def newly_dropped(
         candidates = [*known, *reversed([*new])]
     else:
         candidates = [*rest[max(0, len(rest) - len(chosen) - most) :]]
-    dropped = [
-        each
-        for each in candidates
-        if each.index not in sent and all(each.message != other.message for other in pinned)
-    ]
+    unsent = (each for each in candidates if each.index not in sent)
+    dropped = [each for each in unsent if each.message not in pinned]
     dropped = dropped if known else dropped[-most:]
     if not dropped:
         return []
     begin = bisect_left(rest, dropped[0].index, key=lambda each: each.index)
-    reasons = {
-        counted.index: why
-        for counted, is_sent, why in _decisions(replace(selection, rest=rest[begin:]))
-        if not is_sent
-    }
+    decisions = _decisions(replace(selection, rest=rest[begin:]))
+    reasons = {each.index: why for each, is_sent, why in decisions if not is_sent}
     return [(each, reasons.get(each.index, "replaced by a summary")) for each in dropped]
 
 

@@ -89,11 +89,8 @@ def summary_message(summary: str) -> Message:
 
 def is_summary(message: Message) -> bool:
     """Return whether a message is a summary of this stage, not a user's text with its header."""
-    return (
-        message.role == "user"
-        and message.name == _SUMMARY_NAME
-        and message.text.startswith(_SUMMARY)
-    )
+    is_named = message.role == "user" and message.name == _SUMMARY_NAME
+    return is_named and message.text.startswith(_SUMMARY)
 
 
 def shown_exchanges(entries: Sequence[tuple[int, Record]]) -> list[list[Entry]]:
