@@ -78,9 +78,7 @@ _REASONS: dict[FinishReason, str] = {
         too_many_tool_calls missing_thought_signature""",
 }
 _REASON_BY_LETTERS = {
-    value.replace("_", ""): reason
-    for reason, values in _REASONS.items()
-    for value in values.split()
+    word.replace("_", ""): reason for reason, words in _REASONS.items() for word in words.split()
 }
 
 

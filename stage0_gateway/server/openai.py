@@ -91,11 +91,8 @@ def _message(plain: Any) -> Message:
 def _content(plain: Mapping[str, Any]) -> str | tuple[Part, ...]:
     """Return the content of a message, with the thinking of its other fields before it."""
     content = plain.get("content")
-    thinking = [
-        ThinkingPart(text)
-        for field in ("reasoning_content", "reasoning")
-        if (text := as_text(plain.get(field), f"'{field}'"))
-    ]
+    texts = [as_text(plain.get(name), f"'{name}'") for name in ("reasoning_content", "reasoning")]
+    thinking = [ThinkingPart(text) for text in texts if text]
     if isinstance(content, str):
         return as_content([*thinking[:1], *([TextPart(content)] if content else [])])
     return as_content([*thinking[:1], *map(_part, as_list(content, "'content'"))])

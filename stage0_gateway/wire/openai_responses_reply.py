@@ -170,11 +170,8 @@ class OpenAIResponsesReader(ReplyReader):
     def _finish_block(self, block: Block, fields: Mapping[str, Any]) -> None:
         match block:
             case TextBlock():  # reasoning
-                block.data |= {
-                    name: value
-                    for name, value in fields.items()
-                    if name != "type" and value is not None
-                }
+                own = ((name, value) for name, value in fields.items() if name != "type")
+                block.data |= {name: value for name, value in own if value is not None}
                 summaries = as_list(fields.get("summary"), "summary")
                 texts = (as_text(summary.get("text"), "text") for summary in summaries)
                 self._complete(block, "\n\n".join(filter(None, texts)))

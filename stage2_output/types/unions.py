@@ -50,10 +50,8 @@ def takes_too_long(alternatives: int, value: Any) -> bool:
 
 def _is_recursive(schema: Mapping[str, Any]) -> bool:
     """Whether a definition refers to itself, directly or not."""
-    references = {
-        name: {*_REFERENCE.findall(json.dumps(part, default=str))}
-        for name, part in schema.get("$defs", {}).items()
-    }
+    texts = {name: json.dumps(part, default=str) for name, part in schema.get("$defs", {}).items()}
+    references = {name: {*_REFERENCE.findall(text)} for name, text in texts.items()}
     while leaves := [name for name, used in references.items() if not used & references.keys()]:
         for name in leaves:
             del references[name]

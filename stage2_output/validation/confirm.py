@@ -77,11 +77,8 @@ def _libraries_agree(schema: Mapping[str, Any], subschemas: Iterable[Mapping[str
     if schema.get("$schema", _DRAFTS[0]).rstrip("#") not in _DRAFTS:
         return False
     parts = [*islice(subschemas, _MOST_SUBSCHEMAS)]
-    return (
-        len(parts) < _MOST_SUBSCHEMAS
-        and all(map(_EXCLUDED_KEYWORDS.isdisjoint, parts))
-        and _is_plain_json(schema)
-    )
+    has_accepted_keywords = all(map(_EXCLUDED_KEYWORDS.isdisjoint, parts))
+    return len(parts) < _MOST_SUBSCHEMAS and has_accepted_keywords and _is_plain_json(schema)
 
 
 def _is_plain_json(value: Any) -> bool:
