@@ -33,11 +33,13 @@ class Projection:
         until: The index of the first record whose message is shown.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, records: Iterable[Record] = ()) -> None:
         self.summary = ""
         self.until = 0
         self._inserted: dict[int, list[Entry]] = {}
         self._hidden: set[int] = set()
+        for record in records:
+            self.apply(record)
 
     def apply(self, record: Record) -> None:
         """Apply a summary or repair record; other records have no effect."""
@@ -95,9 +97,7 @@ def is_summary(message: Message) -> bool:
 
 def shown_exchanges(entries: Sequence[tuple[int, Record]]) -> list[list[Entry]]:
     """Return all exchanges of a journal as they are shown, also those that a summary replaces."""
-    projection = Projection()
-    for _, record in entries:
-        projection.apply(record)
+    projection = Projection(record for _, record in entries)
     return exchanges_of(shown for entry in entries for shown in projection.shown(*entry))
 
 
@@ -109,9 +109,7 @@ def history_of(entries: Sequence[tuple[int, Record]]) -> MessageHistory:
 
 def details_of(entries: Sequence[tuple[int, Record]]) -> dict[str, Any]:
     """Return the details of the results that a journal shows, by call id."""
-    projection = Projection()
-    for _, record in entries:
-        projection.apply(record)
+    projection = Projection(record for _, record in entries)
     return {
         message.tool_call_id or "": record.details
         for index, record in entries
