@@ -198,7 +198,9 @@ class Gateway:
     def secrets(self) -> tuple[str, ...]:
         """The keys of this gateway, with a hidden repr, for programs that remove them from logs."""
         keys = filter(None, self._keys.values()) if isinstance(self._keys, Mapping) else ()
-        found = [secret for endpoint in self._endpoints for secret in endpoint.secrets]
+        found: list[str] = []
+        for endpoint in self._endpoints:
+            found += endpoint.secrets
         return tuple(dict.fromkeys(map(Secret, (*found, *keys))))
 
     async def chat(self, messages: Messages, **options: Unpack[ChatOptions]) -> ChatResponse:
