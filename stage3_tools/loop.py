@@ -102,11 +102,7 @@ async def run_tool_loop(
 
 
 async def run_to_end(run: RunState, body: Callable[[], Awaitable[Ending]]) -> ToolLoopResult:
-    """Run the body of a run; report the start and the end of the run.
-
-    Raises:
-        Exception: As for `run_tool_loop`.
-    """
+    """Run the body of a run; report the start and the end of the run."""
     async with reports_failure(run):
         ending = await stoppable(run, body)
         await deliver_cancellation()

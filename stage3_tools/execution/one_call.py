@@ -203,10 +203,8 @@ class PendingCall:
         assert tool is not None
         self.phase, self._started = "running", time.perf_counter()
         try:
-            if cache is None:
-                self.result = await self._run(tool)
-            else:
-                self.result = await self._run_cached(tool, cache)
+            outcome = self._run(tool) if cache is None else self._run_cached(tool, cache)
+            self.result = await outcome
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # a KeyboardInterrupt in a task would end the event loop

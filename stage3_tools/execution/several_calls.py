@@ -17,6 +17,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from contextlib import aclosing
 from dataclasses import replace
 from itertools import groupby
+from operator import attrgetter
 
 from stage0_gateway import Accepted, ToolCall, check_arguments
 from stage3_tools.execution.invocation import cancel_again
@@ -30,7 +31,7 @@ MAX_PARALLEL = 8
 
 def groups(pending: Iterable[PendingCall]) -> Iterator[list[PendingCall]]:
     """Calls that may run at the same time, in call order. An exclusive call is alone."""
-    for is_exclusive, group in groupby(pending, lambda call: call.is_exclusive):
+    for is_exclusive, group in groupby(pending, attrgetter("is_exclusive")):
         if is_exclusive:
             yield from ([call] for call in group)
         else:

@@ -58,8 +58,9 @@ async def run_calls(
         known = {call.id: interrupted(call, None, skip_reason) for call in calls}
     settings = await run.settings()  # it exists already, so this does not wait
     pending = [PendingCall(call, registry, settings, (known or {}).get(call.id)) for call in calls]
-    stored = {call_id: (message, None) for call_id, message in (messages or {}).items()}
-    results = _Results(run, pending, since, {**stored})
+    results = _Results(run, pending, since)
+    for call_id, message in (messages or {}).items():
+        results.messages[call_id] = message, None
     try:  # nothing was awaited since the calls were appended: each of them gets a result
         if decision is not None:
             await run.events.emit(DecisionMade, calls=tuple(calls), **decision)
@@ -102,7 +103,7 @@ class _Results:
     run: RunState
     pending: Sequence[PendingCall]
     length: int
-    messages: dict[str, tuple[Message, str | None]]
+    messages: dict[str, tuple[Message, str | None]] = field(default_factory=dict)
     records: list[ToolCallRecord] = field(default_factory=list)
     start_times: list[float] = field(default_factory=list)
 

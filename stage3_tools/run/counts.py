@@ -23,6 +23,31 @@ from stage3_tools.errors import ToolError
 from stage3_tools.execution.arguments import canonical
 from stage3_tools.options import RunLimits
 
+NOTE_AT = 3
+BLOCK_AT = 5
+
+
+@dataclass(eq=False)
+class Repeats:
+    """Counts equal calls in a row."""
+
+    _last: ToolCall | None = None
+    _count: int = 0
+
+    def note(self, call: ToolCall) -> str:
+        """Count a call; return a note for the model, or "".
+
+        Raises:
+            ToolError: The call was repeated too often and must not be run ("rejected").
+        """
+        self._count = self._count + 1 if self._last and _are_equal(self._last, call) else 1
+        self._last = call
+        if self._count >= BLOCK_AT:
+            raise _repeated_too_often(call, self._count)
+        if self._count >= NOTE_AT:
+            return f"\nNote: this is call {self._count} in a row with the same arguments."
+        return ""
+
 
 @dataclass(eq=False)
 class RunCounts:
@@ -51,7 +76,7 @@ class RunCounts:
     usage: Usage = field(default_factory=Usage)
     cost: float | None = None
     unknown_cost: str | None = None
-    repeats: "Repeats" = field(default_factory=lambda: Repeats())
+    repeats: Repeats = field(default_factory=Repeats)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def use(self, limits: RunLimits | None, abort: Abort | asyncio.Event | None) -> None:
@@ -73,13 +98,8 @@ class RunCounts:
 
     def limit_reached(self) -> str | None:
         """The limit of tokens or money that was reached, as a sentence; None if none was."""
-        reason = self.unknown_cost
-        if reason is None and self.limits is not None:
-            reason = self.limits.reached(self.usage, self.cost)
-        if reason is None and self.parent is not None:
-            outer = self.parent.limit_reached()
-            return outer and outer.replace("this run", "the outer run")
-        return reason
+        own = self.unknown_cost or (self.limits and self.limits.reached(self.usage, self.cost))
+        return own or (None if self.parent is None else self.parent.limit_reached())
 
     def seconds_left(self) -> float | None:
         """Seconds until the time limit; None without a limit."""
@@ -139,32 +159,6 @@ def _add_prices(model: str) -> str:
         f"Pass Gateway(…, prices={table}) with dollars per million tokens of input and output, "
         "Price(0, 0) for a model that costs nothing, or prices=GenaiPrices() for list prices."
     )
-
-
-NOTE_AT = 3
-BLOCK_AT = 5
-
-
-@dataclass(eq=False)
-class Repeats:
-    """Counts equal calls in a row."""
-
-    _last: ToolCall | None = None
-    _count: int = 0
-
-    def note(self, call: ToolCall) -> str:
-        """Count a call; return a note for the model, or "".
-
-        Raises:
-            ToolError: The call was repeated too often and must not be run ("rejected").
-        """
-        self._count = self._count + 1 if self._last and _are_equal(self._last, call) else 1
-        self._last = call
-        if self._count >= BLOCK_AT:
-            raise _repeated_too_often(call, self._count)
-        if self._count >= NOTE_AT:
-            return f"\nNote: this is call {self._count} in a row with the same arguments."
-        return ""
 
 
 def _repeated_too_often(call: ToolCall, count: int) -> ToolError:

@@ -89,11 +89,11 @@ class EventEmitter:
             )
         return self._receivers[kind]
 
-    def reopen(self, listeners: Iterable[Listener]) -> None:
-        """Continue a run that has ended with an exception."""
+    def reopen(self) -> None:
+        """Continue a run that has ended with an exception, and use all listeners again."""
         self.is_over, self._error = False, None
         self._failed.clear()
-        self.use(listeners)
+        self._receivers.clear()
 
     # ---- events of this run
 

@@ -10,9 +10,9 @@ parts are values of their own:
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import InitVar, asdict, dataclass, field, fields, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from stage0_gateway import ChatResponse, Message, MessageStream, ToolCall, Usage
 from stage1_context import Compaction, Selection, Transcript
@@ -183,11 +183,7 @@ class RunState:
         self.dialect: Dialect = self.typed.dialect(dialect) if self.typed else dialect
         self.counts.use(options.limits, options.abort)
         self.variables.over = options.variables_over
-        self.events.use(self._all_listeners())
-
-    def _all_listeners(self) -> tuple[Listener, ...]:
-        """The listeners in the order in which they are called."""
-        return (*self.listeners, *cast("Sequence[Listener]", self.options.on_event))
+        self.events.use((*self.listeners, *cast("Sequence[Listener]", options.on_event)))
 
     def tools(self) -> ToolRegistry:
         """The tools of the next turn."""
@@ -297,7 +293,7 @@ class RunState:
     def reopen(self) -> None:
         """Continue a run that ended with an exception."""
         if self.events.is_over:
-            self.events.reopen(self._all_listeners())
+            self.events.reopen()
 
     def _totals(self) -> dict[str, Any]:
         counts = self.counts
@@ -335,8 +331,13 @@ class RunState:
             abort,
             self.events.forward,
             self.counts.add,
-            self.counts.limit_reached,
+            self._limit_of_outer_run,
         )
+
+    def _limit_of_outer_run(self) -> str | None:
+        """The limit that was reached, in the words for a run inside of a tool."""
+        reason = self.counts.limit_reached()
+        return reason and reason.replace("this run", "the outer run")
 
 
 _NO_OPTIONS = {"dialect", "model", "trace", "parent"}

@@ -87,9 +87,8 @@ def test_a_limit_of_the_outer_run_is_a_limit_of_the_inner_run():
     inner.add(reply(Usage(5, 0)))
     assert (inner.limit_reached(), outer.limit_reached()) == (None, None)
     inner.add(reply(Usage(1, 0)))
-    reached = "The limit of 10 tokens for {} was reached: 10 were used."
-    assert outer.limit_reached() == reached.format("this run")
-    assert inner.limit_reached() == reached.format("the outer run")
+    reached = "The limit of 10 tokens for this run was reached: 10 were used."
+    assert (inner.limit_reached(), outer.limit_reached()) == (reached, reached)
     with pytest.raises(RunStopped) as stop:
         inner.checkpoint()
     assert stop.value.status == "limit"

@@ -246,7 +246,7 @@ async def test_a_run_that_continues_after_an_exception_uses_all_listeners_again(
     events = emitter(broken)
     await events.emit_safely(TurnStarted)
     events.is_over = True
-    events.reopen([broken])
+    events.reopen()
     await events.emit(TurnEnded, usage=None)
     assert log.lines == ["a turn_start", "a turn_end"]
 
