@@ -153,9 +153,7 @@ class Transcript:
             SessionNotFound: The session does not exist.
             ValueError: JSON cannot hold an entry.
         """
-        records: list[Record] = []
-        for entry in entries:
-            records.append(MessageRecord(entry) if isinstance(entry, Message) else entry)
+        records = [MessageRecord(each) if isinstance(each, Message) else each for each in entries]
         if type(self.store) is MemoryStore:  # writes without waiting
             return await self._append(records, since, False)
         return await run_shielded(

@@ -121,7 +121,8 @@ async def _send(run: RunState, turn: Turn, parts: RequestParts) -> None:
         await report_failure(run, turn, error)
         raise
     if turn.stream is None:
-        _receive(run, turn, response)
+        turn.response = response
+        run.add_reply(response)
 
 
 async def _select_messages(run: RunState, turn: Turn) -> list[Message]:
@@ -179,12 +180,6 @@ async def _edit_messages(run: RunState, turn: Turn, parts: RequestParts) -> Requ
     return replace(parts, messages=messages)
 
 
-def _receive(run: RunState, turn: Turn, response: ChatResponse) -> None:
-    """Count a complete reply, also if a listener raises later."""
-    turn.response = response
-    run.add_reply(response)
-
-
 # ---- read
 
 
@@ -215,7 +210,8 @@ async def _read_stream(run: RunState, turn: Turn) -> ChatResponse:
     except BaseException as error:
         await report_failure(run, turn, error)
         raise
-    _receive(run, turn, response)
+    turn.response = response
+    run.add_reply(response)
     return response
 
 

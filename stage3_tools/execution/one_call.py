@@ -2,7 +2,7 @@
 
     new ─▶ ready ─▶ running ─▶ ended ─▶ final
      │                           ▲
-     ├─▶ waiting ────────────────┤   needs approval, and nobody can approve it
+     ├─▶ waiting                 │   needs approval, and nobody can approve it now
      ╰───────────────────────────╯   was rejected, or its result is known already
 
     ready    the arguments are valid, and the call is approved: the tool may be run
@@ -140,7 +140,7 @@ class PendingCall:
         """
         settings = self.settings
         if settings.approve is None:
-            return "waiting" if requires_approval(tool, self._arguments) else "ready"
+            return self._wait() if requires_approval(tool, self._arguments) else "ready"
         request = self._approval_request(tool)
         if not (request.needs_approval or settings.approve_all):
             return "ready"
@@ -152,8 +152,15 @@ class PendingCall:
                 changed = self._arguments.text
                 self._note += f"\nNote: a person changed the arguments of this call to {changed}."
             case Later():
-                return "waiting"
+                return self._wait()
         return "ready"
+
+    def _wait(self) -> Phase:
+        """Let the call wait for approval, or reject it if the run cannot be resumed."""
+        if not self.settings.can_suspend:
+            text = f"{self.call.name} needs approval, and there is no approver."
+            raise ToolError("rejected", text)
+        return "waiting"
 
     async def _verdict(self, request: ApprovalRequest, tool: Tool, consent: Consent) -> Verdict:
         """Ask the approver of calls or of results, and report the verdict."""
@@ -163,12 +170,6 @@ class PendingCall:
             approver, approved = settings.approve_result, consent.results
         assert approver is not None
         return await ask_approver(approver, request, tool, approved, settings.on_verdict)
-
-    def reject(self) -> None:
-        """Reject a call that waits for approval, because there is no approver."""
-        text = f"{self.call.name} needs approval, and there is no approver."
-        error = self._with_call_details(ToolError("rejected", text))
-        self.result, self.phase = failed(self.call, error), "ended"
 
     def skip(self) -> None:
         """End a call that has not started, because the run was stopped."""

@@ -49,6 +49,7 @@ class ExecutionSettings:
         approve: Decides about calls that need approval; None approves all calls but those whose
             tool requires approval.
         approve_all: Whether `approve` receives every call.
+        can_suspend: Whether a call that nobody can approve now may wait. If not, it is rejected.
         approve_result: Decides about results of tools that were run; None approves all.
         consent: Tools that are approved already.
         cache: Stores results of read tools; None stores nothing.
@@ -69,6 +70,7 @@ class ExecutionSettings:
     origin: str | None = None
     approve: Approver | None = None
     approve_all: bool = False
+    can_suspend: bool = False
     approve_result: Approver | None = None
     consent: Consent = field(default_factory=Consent)
     cache: ResultCache | None = None

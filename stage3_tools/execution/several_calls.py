@@ -176,8 +176,6 @@ async def execute_tool_calls(
     try:
         for call in pending:
             await call.prepare()
-            if call.phase == "waiting":
-                call.reject()
         for group in groups(pending):
             async with aclosing(run_group(group, max_parallel, settings.stopped)) as ended:
                 async for call in ended:

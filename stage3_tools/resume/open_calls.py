@@ -85,7 +85,7 @@ async def _run(run: RunState, open_calls: OpenCalls) -> tuple[ToolCall, ...]:
         open_calls.calls,
         since=open_calls.records,
         known={call_id: result for call_id, result in results.items() if result is not None},
-        messages={call_id: end.message for call_id, end in finished if end.message is not None},
+        messages={id: (end.message, None) for id, end in finished if end.message is not None},
     )
 
 

@@ -38,14 +38,15 @@ async def run_calls(
     decision: Mapping[str, Any] | None = None,
     skip_reason: str = "",
     known: Mapping[str, ToolResult] | None = None,
-    messages: Mapping[str, Message] | None = None,
+    messages: Mapping[str, tuple[Message, str | None]] | None = None,
 ) -> tuple[ToolCall, ...]:
     """Run calls of the newest message, and append their results to the history and the records.
 
     Each call has a unique id. `since` is the number of records in the journal before any of the
     calls was started. `decision` holds the fields of the event to report first, if no other run has
     reported it. `known` holds results that exist already, by call id, and `messages` their stored
-    messages. With a `skip_reason`, a sentence for the model, no call is run.
+    messages with the ids of their variables. With a `skip_reason`, a sentence for the model, no
+    call is run.
 
     Returns:
         The calls that wait for approval. If there are any, no tool was run.
@@ -58,9 +59,7 @@ async def run_calls(
         known = {call.id: interrupted(call, None, skip_reason) for call in calls}
     settings = await run.settings()  # it exists already, so this does not wait
     pending = [PendingCall(call, registry, settings, (known or {}).get(call.id)) for call in calls]
-    results = _Results(run, pending, since)
-    for call_id, message in (messages or {}).items():
-        results.messages[call_id] = message, None
+    results = _Results(run, pending, since, {**(messages or {})})
     try:  # nothing was awaited since the calls were appended: each of them gets a result
         if decision is not None:
             await run.events.emit(DecisionMade, calls=tuple(calls), **decision)
@@ -68,14 +67,11 @@ async def run_calls(
             await results.announce(call, registry)
             await call.prepare()
         waiting = [call for call in pending if call.phase == "waiting"]
-        if waiting and run.can_suspend:
+        if waiting:
             return await results.suspend(waiting)
-        for call in waiting:
-            call.reject()
+        limit = run.options.max_parallel_tools
         for group in groups(pending):
-            limit = run.options.max_parallel_tools
-            group_run = run_group(group, limit, settings.stopped, results.start)
-            async with aclosing(group_run) as ended:
+            async with aclosing(run_group(group, limit, settings.stopped, results.start)) as ended:
                 async for call in ended:
                     await results.finish(call)
     except BaseException:
@@ -103,7 +99,7 @@ class _Results:
     run: RunState
     pending: Sequence[PendingCall]
     length: int
-    messages: dict[str, tuple[Message, str | None]] = field(default_factory=dict)
+    messages: dict[str, tuple[Message, str | None]]
     records: list[ToolCallRecord] = field(default_factory=list)
     start_times: list[float] = field(default_factory=list)
 

@@ -10,9 +10,9 @@ parts are values of their own:
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import InitVar, asdict, dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from stage0_gateway import ChatResponse, Message, MessageStream, ToolCall, Usage
 from stage1_context import Compaction, Selection, Transcript
@@ -202,6 +202,7 @@ class RunState:
                 origin=origin,
                 approve=options.approve,
                 approve_all=options.approve_all,
+                can_suspend=self.can_suspend,
                 approve_result=options.approve_result,
                 consent=consent,
                 cache=options.cache,

@@ -93,8 +93,9 @@ class StopPolicy:
         if ending is None and self.requests_used_up:
             ending = Ending("limit", None, self._request_limit)
         if self._limit is not None:
-            is_typed = self.run.typed is not None
-            return ending and _without_tools(self._limit, ending, is_typed=is_typed)
+            return ending and _without_tools(
+                self._limit, ending, is_typed=self.run.typed is not None
+            )
         if ending is None and isinstance(turn.interpretation, ToolCalls):
             self._limit = self._tool_limit()
             if self._limit is not None:

@@ -176,8 +176,6 @@ class PendingCalls(RuleBasedStateMachine):
         try:
             for one in self.pending:
                 await one.prepare()
-                if one.phase == "waiting":
-                    one.reject()
             for group in groups(self.pending):
                 running = run_group(group, self.parallel)
                 async with aclosing(running) as ended:

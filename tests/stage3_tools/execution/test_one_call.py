@@ -433,11 +433,13 @@ async def test_a_call_that_is_refused_ends_without_running(call, settings, statu
         {"approve": lambda request: Later(), "approve_all": True},
     ],
 )
-async def test_a_call_waits_for_approval_until_it_is_rejected(settings):
-    it = Phases(**settings)
+async def test_a_call_waits_for_approval_or_is_rejected_if_the_run_cannot_be_resumed(settings):
+    it = Phases(can_suspend=True, **settings)
     await it.call.prepare()
     assert (it.call.phase, it.call.result, it.call.has_ended) == ("waiting", None, False)
-    it.call.reject()
+
+    it = Phases(**settings)
+    await it.call.prepare()
     assert (it.call.phase, it.call.result.status) == ("ended", "rejected")
     assert "needs approval, and there is no approver" in it.call.result.output
 
