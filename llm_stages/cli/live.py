@@ -63,6 +63,8 @@ def open_gateway(model: str | None, terminal: Terminal) -> Gateway:
 class LiveOutput:
     """Prints the calls and results of a run, and its reply while it arrives.
 
+    The runs that its tools make are not shown; they are part of the result of a tool.
+
     Args:
         terminal: Where it prints.
 
@@ -78,6 +80,8 @@ class LiveOutput:
     def on_event(self, event: LoopEvent) -> None:
         """Show an event."""
         self._last_call = None
+        if event.parent_run_id is not None:  # of a run that a tool makes
+            return
         match event:
             case ReplyText(text=text) if not self._terminal.as_json:
                 if text.startswith(self.shown):

@@ -184,7 +184,9 @@ def _add_run_files(commands: Any) -> None:
     parser = _add_command(commands, "export", "export", "Convert a run for another program.")
     parser.add_argument("file", type=Path, help="a run file")
     parser.add_argument("--to", choices=("atif", "otel"), required=True, help="the format")
-    parser.add_argument("--run", dest="run_id", help="the id of a run; default: the newest")
+    parser.add_argument(
+        "--run", dest="run_id", help="the id of a run; default: the newest outer run"
+    )
     parser.add_argument("-o", "--output", type=Path, help="default: stdout")
 
 

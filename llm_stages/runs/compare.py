@@ -5,19 +5,14 @@ counts are not compared. Pure; the command and the page use it.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
 
 from llm_stages.runs.matching import Chunk, chunks
 from llm_stages.runs.values import Run, RunTurn
-from stage0_gateway import (
-    Message,
-)
-from stage3_tools import (
-    plain_data,
-)
+from stage0_gateway import Message, ToolCall
+from stage3_tools import plain_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +70,15 @@ def compare_runs(first: Run, second: Run) -> list[ComparedTurn]:
     turns = _turns_from_fork(first, second)
     start = (turns or second.turns)[0].number if turns or second.turns else 0
     for number, (left, right) in enumerate(zip_longest(turns, second.turns), start):
-        names = _parts_of(left, right)
-        parts = [ComparedPart(name, _text(name, left), _text(name, right)) for name in names]
-        compared.append(ComparedTurn(number, tuple(part for part in parts if _is_there(part))))
+        given = any(turn is not None and turn.request is None for turn in (left, right))
+        parts = [
+            ComparedPart(name, text(left) if left else "", text(right) if right else "")
+            for name, text in _PARTS.items()
+            if not given or name in ("decision", "calls")  # a reply that was given has no request
+        ]
+        compared.append(
+            ComparedTurn(number, tuple(each for each in parts if each.first or each.second))
+        )
     end = ComparedPart("end", _end(first), _end(second))
     return [*compared, ComparedTurn(0, (end,))]
 
@@ -90,35 +91,19 @@ def _turns_from_fork(first: Run, second: Run) -> Sequence[RunTurn]:
     return [turn for turn in first.turns if turn.number >= parent.turn]
 
 
-def _parts_of(left: RunTurn | None, right: RunTurn | None) -> tuple[str, ...]:
-    """The parts to compare: a turn whose reply was given, as in a fork, has no request."""
-    given = any(turn is not None and turn.request is None for turn in (left, right))
-    return ("decision", "calls") if given else ("request", "reply", "decision", "calls")
-
-
-def _is_there(part: ComparedPart) -> bool:
-    return bool(part.first or part.second)
-
-
-def _text(name: str, turn: RunTurn | None) -> str:
-    if turn is None:
+def _request(turn: RunTurn) -> str:
+    if turn.request is None:
         return ""
-    match name:
-        case "request":
-            messages = turn.request.messages if turn.request else ()
-            tools = ", ".join(tool.name for tool in turn.request.tools) if turn.request else ""
-            texts = [_message(message) for message in messages]
-            return "\n".join([f"tools: {tools}", *texts]) if turn.request else ""
-        case "reply":
-            return _reply(turn)
-        case "decision":
-            return _decision(turn)
-    return "\n".join(_calls(turn))
+    tools = ", ".join(tool.name for tool in turn.request.tools)
+    return "\n".join([f"tools: {tools}", *map(_message, turn.request.messages)])
 
 
 def _message(message: Message) -> str:
-    calls = [f"call {call.name} {call.arguments}" for call in message.tool_calls]
-    return "\n".join([f"{message.role}: {message.text}", *calls])
+    return "\n".join([f"{message.role}: {message.text}", *_made(message.tool_calls)])
+
+
+def _made(calls: Iterable[ToolCall]) -> list[str]:
+    return [f"call {call.name} {call.arguments}" for call in calls]
 
 
 def _reply(turn: RunTurn) -> str:
@@ -126,7 +111,7 @@ def _reply(turn: RunTurn) -> str:
     if reply is None:
         return ""
     if reply.error is not None:
-        return f"error {reply.error.type}: {reply.error.message}"
+        return f"error {reply.error}"
     text = _message(reply.message) if reply.message else ""
     return f"{text}\nfinish reason: {reply.finish_reason}"
 
@@ -135,29 +120,29 @@ def _decision(turn: RunTurn) -> str:
     decision = turn.decision
     if decision is None:
         return ""
-    lines = [f"call {call.name} {call.arguments}" for call in decision.calls]
+    lines = _made(decision.calls)
     lines += [f"repair: {repair.name}" for repair in decision.repairs]
     lines += [f"reply: {decision.reply}"] if decision.reply is not None else []
     lines += [f"feedback: {decision.feedback}"] if decision.feedback else []
     return "\n".join(lines)
 
 
-def _calls(turn: RunTurn) -> Iterator[str]:
+def _calls(turn: RunTurn) -> str:
+    lines = []
     for call in turn.calls:
         result = call.result
-        yield f"{call.name} {call.arguments}"
-        if result is None:
-            yield "  no result"
-            continue
-        yield f"  {result.status}: {result.message.text}"
-        if result.details is not None:
-            yield f"  details: {_json(result.details)}"
+        lines.append(f"{call.name} {call.arguments}")
+        lines.append(f"  {result.status}: {result.message.text}" if result else "  no result")
+        if result and result.details is not None:
+            details = json.dumps(plain_data(result.details), sort_keys=True)
+            lines.append(f"  details: {details}")
+    return "\n".join(lines)
+
+
+_PARTS = {"request": _request, "reply": _reply, "decision": _decision, "calls": _calls}
+"""The parts of a turn, as texts that can be compared."""
 
 
 def _end(run: Run) -> str:
     reply = run.end.reply if run.end else None
     return f"status: {run.status}" + (f"\nreply: {reply}" if reply is not None else "")
-
-
-def _json(value: Any) -> str:
-    return json.dumps(plain_data(value), sort_keys=True)

@@ -12,33 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import stage3_tools as stage3
 from llm_stages.runs.replay import recorded_options
 from llm_stages.runs.run_file import RunFile
-from llm_stages.runs.values import Run, RunParent, RunTool, RunTurn
-from stage0_gateway import (
-    Chat,
-    ChatModel,
-    ChatResponse,
-    Message,
-)
-from stage1_context import (
-    ContextEngine,
-    MessageHistory,
-)
-from stage3_tools import (
-    Ending,
-    RunState,
-    Tool,
-    ToolError,
-    ToolLoopDeps,
-    ToolLoopResult,
-    ToolRegistry,
-    Turn,
-    json_value,
-    last_question,
-    run_to_end,
-    run_turns,
-)
+from llm_stages.runs.values import Run, RunParent, RunRequest, RunTool
+from stage0_gateway import Chat, ChatModel, ChatResponse, Message
+from stage1_context import ContextEngine, MessageHistory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,13 +35,13 @@ class Fork:
     turn: int
     reply: str | None = None
     message: str | None = None
-    tools: ToolRegistry | None = None
+    tools: stage3.ToolRegistry | None = None
     approve: Callable[..., Any] | None = None
 
 
 async def fork_run(
     run: Run, chat: Chat | ChatModel, fork: Fork, source: Path, target: Path
-) -> ToolLoopResult:
+) -> stage3.ToolLoopResult:
     """Continue a recorded run, and write a new run file.
 
     Args:
@@ -76,12 +55,13 @@ async def fork_run(
         ValueError: The run has no such turn, or no question to replace.
         GatewayError: The model could not be reached.
     """
-    turn = _turn(run, fork.turn)
-    assert turn.request is not None
-    messages = _messages(turn, fork)
+    request = _request(run, fork.turn)
+    messages = _messages(request, fork)
     engine = ContextEngine()
-    tools = fork.tools if fork.tools is not None else _recorded_tools(run, turn)
-    deps = ToolLoopDeps(chat, engine, tool_registry=tools)
+    tools = fork.tools
+    if tools is None:
+        tools = stage3.ToolRegistry(*(_recorded_tool(tool, run) for tool in request.tools))
+    deps = stage3.ToolLoopDeps(chat, engine, tool_registry=tools)
     session_id = await engine.create_session()
     await engine.add_messages(session_id, *messages)
     options = replace(
@@ -90,59 +70,53 @@ async def fork_run(
         approve_all=True,
         trace=RunFile(target, parent=RunParent(source.name, run.id, fork.turn)),
     )
-    question = last_question(MessageHistory(messages))
-    state = RunState(deps, engine.transcript(session_id), options, question)
+    question = stage3.last_question(MessageHistory(messages))
+    state = stage3.RunState(deps, engine.transcript(session_id), options, question)
     first = None
     if fork.reply is not None:
         response = ChatResponse(Message.assistant(fork.reply), finish_reason="stop")
-        first = Turn(deps.tool_registry, response=response)
+        first = stage3.Turn(deps.tool_registry, response=response)
 
-    async def body() -> Ending:
-        return await run_turns(state, first)
+    async def body() -> stage3.Ending:
+        return await stage3.run_turns(state, first)
 
-    return await run_to_end(state, body)
-
-
-def _turn(run: Run, number: int) -> RunTurn:
-    for turn in run.turns:
-        if turn.number == number and turn.request is not None:
-            return turn
-    numbers = ", ".join(str(turn.number) for turn in run.turns if turn.request is not None)
-    raise ValueError(f"The run has no turn {number}. Its turns with a request: {numbers}.")
+    return await stage3.run_to_end(state, body)
 
 
-def _messages(turn: RunTurn, fork: Fork) -> list[Message]:
+def _request(run: Run, number: int) -> RunRequest:
+    requests = {turn.number: turn.request for turn in run.turns if turn.request is not None}
+    if number not in requests:
+        numbers = ", ".join(map(str, requests))
+        raise ValueError(f"The run has no turn {number}. Its turns with a request: {numbers}.")
+    return requests[number]
+
+
+def _messages(request: RunRequest, fork: Fork) -> list[Message]:
     """The conversation before the turn, with the edited question."""
-    assert turn.request is not None
-    messages = list(turn.request.stored)
+    messages = list(request.stored)
     if fork.message is not None:
-        question = last_question(MessageHistory(messages))
+        question = stage3.last_question(MessageHistory(messages))
         if question is None:
             raise ValueError("The conversation has no question that could be replaced.")
         messages[messages.index(question)] = Message.user(fork.message)
     return messages
 
 
-def _recorded_tools(run: Run, turn: RunTurn) -> ToolRegistry:
-    assert turn.request is not None
-    return ToolRegistry(*(_recorded_tool(tool, run) for tool in turn.request.tools))
-
-
-def _recorded_tool(tool: RunTool, run: Run) -> Tool:
+def _recorded_tool(tool: RunTool, run: Run) -> stage3.Tool:
     """A tool that knows only the results of the recorded run."""
 
     def execute(arguments: dict[str, Any]) -> Any:
         for call in run.calls:
-            if call.name == tool.name and call.result and json_value(call.arguments) == arguments:
+            if call.result and call.is_same(tool.name, arguments):
                 message, kind = call.result.message, call.result.error_kind
-                if message.is_error:
-                    prefix = f"Error ({kind}): "
-                    raise ToolError("execution", message.text.removeprefix(prefix), max_retries=0)
-                return message.content
-        raise ToolError(
+                if not message.is_error:
+                    return message.content
+                text = message.text.removeprefix(f"Error ({kind}): ")
+                raise stage3.ToolError("execution", text, max_retries=0)
+        raise stage3.ToolError(
             "not_found",
             "No tool is run here, and the recorded run has no result for these arguments.",
             hint="Pass --tools to run tools.",
         )
 
-    return Tool(tool.name, tool.description, tool.parameters or None, execute, effect="read")
+    return stage3.Tool(tool.name, tool.description, tool.parameters or None, execute, effect="read")

@@ -9,15 +9,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from stage0_gateway import (
-    Message,
-)
-from stage2_output import (
-    Extraction,
-    Repair,
-    find_json,
-    without_thinking,
-)
+from stage0_gateway import Message
+from stage2_output import Extraction, Repair, find_json, without_thinking
 
 
 def is_json_in_text(text: str, reply: str | None, message: Message | None) -> bool:

@@ -7,17 +7,13 @@ no JSON form is replaced by the name of its type: tracing never ends a run. Used
 import json
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic_core import to_json, to_jsonable_python
 
-from stage0_gateway import (
-    KnownSecrets,
-    redact,
-)
-from stage3_tools import (
-    plain_data,
-)
+from stage0_gateway import KnownSecrets, redact
+from stage3_tools import plain_data
 
 _SHORTEST_KEY = 8
 """Keys of local servers are words such as "none", which may occur in any message."""
@@ -28,30 +24,37 @@ _UNCHANGED = re.compile(r"[\w.~-]+", re.ASCII)
 """Characters that JSON, URLs and HTML leave as they are."""
 
 
+@dataclass(eq=False)
 class Encoder:
     """Encodes values as JSON in UTF-8, without secrets.
 
-    Args:
+    Attributes:
         hide: Texts to hide.
         known: The secrets of gateways. Further ones may be added at any time.
     """
 
-    def __init__(self, hide: Iterable[str], known: KnownSecrets) -> None:
-        self._hide, self._known = tuple(hide), known
-        self._use(known.texts)
+    hide: Iterable[str]
+    known: KnownSecrets
+    _texts: tuple[str, ...] | None = None  # the secrets that are hidden so far
 
-    def _use(self, texts: tuple[str, ...]) -> None:
-        keys = [key for key in texts if len(key) >= _SHORTEST_KEY]
-        self._texts = texts
-        self._hidden = tuple(dict.fromkeys((*self._hide, *keys)))
-        beginnings = (re.escape(text[:_PREFIX].encode(errors="replace")) for text in self._hidden)
+    def _find_secrets(self) -> None:
+        """Prepare the search for the secrets that are known by now."""
+        self._texts = self.known.texts
+        hidden = dict.fromkeys(self.hide)
+        for key in self._texts:
+            if len(key) >= _SHORTEST_KEY:
+                hidden[key] = None
+        beginnings = []
+        for text in hidden:
+            beginnings.append(re.escape(text[:_PREFIX].encode(errors="replace")))
+        self._hidden = tuple(hidden)
         self._find_beginning = re.compile(b"|".join(beginnings) or _NOTHING).search
         self._may_be_escaped = not all(map(_UNCHANGED.fullmatch, self._hidden))
 
     def __call__(self, value: Any) -> bytes:
         """Return the JSON of a value."""
-        if self._known.texts is not self._texts:
-            self._use(self._known.texts)
+        if self.known.texts is not self._texts:
+            self._find_secrets()
         try:
             text = to_json(value, inf_nan_mode="strings", bytes_mode="base64", fallback=_type_name)
         except (ValueError, RecursionError):

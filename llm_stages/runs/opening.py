@@ -11,9 +11,7 @@ from io import FileIO
 from pathlib import Path
 
 from llm_stages.runs.problem import RunFileError
-from stage0_gateway import (
-    private_opener,
-)
+from stage0_gateway import private_opener
 
 _HEADER = re.compile(rb'\{"type":"run","run":"[0-9a-f]{8}","turn":\d+,"at":[\d.e-]+,"version":\d')
 _FIRST_BYTES = b'{"type":"run","run":"00000000","turn":'

@@ -8,63 +8,24 @@ earlier lines of its run, and the hash of a message covers its content.
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 from zlib import crc32
 
+from llm_stages.runs import values
 from llm_stages.runs.difference import Part, rebuild
 from llm_stages.runs.interpretation import interpretation, is_json_in_text
 from llm_stages.runs.problem import RunFileError
 from llm_stages.runs.validation import parse_line, validate_line
-from llm_stages.runs.values import (
-    FORMAT_VERSION,
-    REPLY_FIELDS,
-    Candidate,
-    DroppedMessage,
-    Run,
-    RunApproval,
-    RunCall,
-    RunCompaction,
-    RunDecision,
-    RunEnd,
-    RunError,
-    RunParent,
-    RunProgress,
-    RunReply,
-    RunRequest,
-    RunResult,
-    RunRetry,
-    RunTool,
-    RunTurn,
-    Unreadable,
-)
-from stage0_gateway import (
-    Message,
-    ToolCall,
-    Usage,
-)
-from stage2_output import (
-    Issue,
-    Repair,
-)
+from llm_stages.runs.values import Run, RunCall, RunTool, RunTurn
+from stage0_gateway import Message, ToolCall, Usage
+from stage2_output import Issue, Repair
 
 V = TypeVar("V")
+Line = Mapping[str, Any]
 
-_RUN_FIELDS = (
-    "parent_run",
-    "parent_call",
-    "version",
-    "rules",
-    "time",
-    "entry",
-    "model",
-    "session_id",
-    "dialect",
-    "options",
-    "packages",
-)
 _MAX_LISTED = 10_000_000
 """The maximum number of messages in all requests of a file, as of 3,000 turns without a window."""
 
@@ -72,7 +33,11 @@ _CONTENT = re.compile(rb'\{"type":"\w+","hash":"\w+","\w+":(.*)\}', re.DOTALL)
 
 
 def read_run(path: str | os.PathLike[str], run_id: str | None = None) -> Run:
-    """Return one run of a file: the one with this id, or the newest one.
+    """Return one run of a file.
+
+    Args:
+        path: The run file.
+        run_id: The id of the run. None selects the newest one that no tool of another run made.
 
     Raises:
         RunFileError: A line was damaged or changed.
@@ -80,13 +45,14 @@ def read_run(path: str | os.PathLike[str], run_id: str | None = None) -> Run:
         OSError: The file cannot be read.
     """
     runs = read_runs(path)
-    found = [run for run in runs if run_id in (None, run.id)]
-    if not found:
-        if not runs:
-            raise ValueError(f"{path} contains no run.")
-        ids = ", ".join(run.id for run in runs)
-        raise ValueError(f"{path} contains no run {run_id!r}. Its runs: {ids}.")
-    return found[-1]
+    if not runs:
+        raise ValueError(f"{path} contains no run.")
+    if run_id is None:
+        return runs[values.newest(runs)]
+    found = {run.id: run for run in runs}
+    if run_id not in found:
+        raise ValueError(f"{path} contains no run {run_id!r}. Its runs: {', '.join(found)}.")
+    return found[run_id]
 
 
 def read_runs(path: str | os.PathLike[str]) -> tuple[Run, ...]:
@@ -100,7 +66,7 @@ def read_runs(path: str | os.PathLike[str]) -> tuple[Run, ...]:
     lines = reader.path.read_bytes().split(b"\n")
     for line in lines[:-1]:  # the last one is empty or incomplete
         reader.read(line)
-    return reader.values()
+    return reader.all_runs()
 
 
 @dataclass
@@ -116,15 +82,14 @@ class _Run:
     tools: tuple[RunTool, ...] = ()
     turns: dict[int, RunTurn] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)  # the turn of each call
-    end: RunEnd | None = None
 
-    def value(self) -> Run:
-        """The run that was read so far."""
-        return replace(self.run, turns=tuple(self.turns.values()), end=self.end)
+    def turn(self, number: int) -> RunTurn:
+        """The turn with this number, as it was read so far."""
+        return self.turns.get(number, RunTurn(number))
 
     def change_turn(self, number: int, **changes: Any) -> None:
         """Change a turn."""
-        self.turns[number] = replace(self.turns.get(number, RunTurn(number)), **changes)
+        self.turns[number] = replace(self.turn(number), **changes)
 
     def add_calls(self, number: int, at: float, calls: Iterable[ToolCall]) -> None:
         """Add calls to a turn."""
@@ -133,14 +98,12 @@ class _Run:
             RunCall(at, call.id, call.name, call.arguments, effects.get(call.name))
             for call in calls
         ]
-        earlier = self.turns[number].calls if number in self.turns else ()
-        self.change_turn(number, calls=(*earlier, *added))
+        self.change_turn(number, calls=(*self.turn(number).calls, *added))
         self.calls |= {call.id: number for call in added}
 
-    def add_compaction(self, number: int, compaction: RunCompaction) -> None:
+    def add_compaction(self, number: int, compaction: values.RunCompaction) -> None:
         """Add a compaction to a turn."""
-        earlier = self.turns[number].compactions if number in self.turns else ()
-        self.change_turn(number, compactions=(*earlier, compaction))
+        self.change_turn(number, compactions=(*self.turn(number).compactions, compaction))
 
     def call(self, call_id: str) -> RunCall:
         """The call with this id."""
@@ -152,18 +115,36 @@ class _Run:
         calls = [replace(call, **changes) if call.id == call_id else call for call in turn.calls]
         self.change_turn(turn.number, calls=tuple(calls))
 
+    def add_to_call(self, call_id: str, name: str, part: object) -> None:
+        """Add a part to one of the tuples of a call."""
+        self.change_call(call_id, **{name: (*getattr(self.call(call_id), name), part)})
+
 
 class _Reader:
-    """Reads the lines of a file one after the other."""
+    """Reads the lines of a file one after the other: a method `_read_<type>` reads a line."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.runs: dict[str, _Run] = {}
+        self._runs: dict[str, _Run] = {}
         self._number = 0
         self._listed = 0  # messages in all requests
         self._content = b""  # lines that the checksum of the next line covers, too
         self._messages: dict[str, Message] = {}
         self._tools: dict[str, tuple[RunTool, ...]] = {}
+        self._conversions: dict[str, Callable[[Any], Any]] = {
+            "parent": lambda fields: values.RunParent(**fields),
+            "usage": lambda counts: Usage(**counts),
+            "error": lambda fields: values.RunError(**fields),
+            "message": self._messages.__getitem__,
+            "after": self._messages.__getitem__,
+            "before": self._find_messages,
+            "calls": lambda calls: tuple(ToolCall(**each) for each in calls),
+            "issues": lambda issues: tuple(Issue(**each) for each in issues),
+            "repairs": lambda repairs: tuple(Repair(*each) for each in repairs),
+            "candidates": lambda found: tuple(values.Candidate(*each) for each in found),
+            "unreadable": lambda found: tuple(values.Unreadable(*each) for each in found),
+            "waiting": tuple,
+        }
 
     def read(self, line: bytes) -> None:
         """Read a line.
@@ -173,15 +154,15 @@ class _Reader:
         """
         self._number += 1
         try:
-            fields = parse_line(line)
-            if fields["type"] == "run" and fields.get("version") != FORMAT_VERSION:
-                supported = f"{fields.get('version')!r:.20}; {FORMAT_VERSION} is supported"
+            found = parse_line(line)
+            if found["type"] == "run" and found.get("version") != values.FORMAT_VERSION:
+                supported = f"{found.get('version')!r:.20}; {values.FORMAT_VERSION} is supported"
                 self._fail(f"the format has version {supported}.")
-            validate_line(fields)
-            if fields["type"] in ("message", "tools"):
-                self._read_content(line, fields)
+            validate_line(found)
+            if found["type"] in ("message", "tools"):
+                self._add_content(line, found)
             else:
-                self._read_record(line, fields)
+                self._read_record(line, found)
         except RunFileError:
             raise
         except KeyError as error:
@@ -189,80 +170,93 @@ class _Reader:
         except (ValueError, TypeError) as error:
             self._fail(f"it is damaged: {error}")
 
-    def values(self) -> tuple[Run, ...]:
+    def all_runs(self) -> tuple[Run, ...]:
         """The runs of the file, each with the runs that its tools made."""
         runs: dict[str, Run] = {}
-        for read in reversed(self.runs.values()):  # a run starts before those of its tools
-            run = read.value()
-            inner = [each for each in runs.values() if each.parent_run == run.id]
-            runs[run.id] = replace(run, sub_runs=tuple(reversed(inner)))
+        for read in reversed(self._runs.values()):  # a run starts before those of its tools
+            inner = [each for each in runs.values() if each.parent_run == read.run.id]
+            turns = tuple(read.turns.values())
+            runs[read.run.id] = replace(read.run, turns=turns, sub_runs=tuple(reversed(inner)))
         return tuple(reversed(runs.values()))
 
-    def _read_content(self, line: bytes, fields: Mapping[str, Any]) -> None:
+    def _add_content(self, line: bytes, found: Line) -> None:
         """Read a message or a list of tools, and verify its hash."""
         match = _CONTENT.fullmatch(line)
-        hash = fields["hash"]
+        hash = found["hash"]
         if match is None or blake2b(match[1], digest_size=8).hexdigest() != hash:
             self._fail(f"it was changed: its content does not have the hash {hash}.")
         self._content += line + b"\n"
-        if fields["type"] == "message":
-            self._messages[hash] = Message.from_dict(fields["message"])
+        if found["type"] == "message":
+            self._messages[hash] = Message.from_dict(found["message"])
         else:
-            self._tools[hash] = tuple(RunTool(**tool) for tool in fields["tools"])
+            self._tools[hash] = tuple(RunTool(**tool) for tool in found["tools"])
 
-    def _read_record(self, line: bytes, fields: Mapping[str, Any]) -> None:
+    def _read_record(self, line: bytes, found: Line) -> None:
         """Read a line of a run, and verify its checksum."""
-        if fields["type"] == "run":
-            self.runs[fields["run"]] = _Run(_header(fields), dialect=fields["dialect"])
-        elif fields["run"] not in self.runs:
+        if found["type"] == "run":
+            header = self._value(Run, found, id=found["run"])
+            self._runs[header.id] = _Run(header, dialect=header.dialect)
+        elif found["run"] not in self._runs:
             self._fail("the header of its run is missing.")
-        run = self.runs[fields["run"]]
+        run = self._runs[found["run"]]
         head, _, check = line.rpartition(b',"check":')
         run.check = crc32(self._content + head + b"}", run.check)
         if check != b"%d}" % run.check:
             self._fail("it was changed, or a line before it is missing.")
         self._content = b""
-        if read := _KINDS.get(fields["type"]):
-            read(self, run, fields)
+        if found["type"] != "run":
+            getattr(self, f"_read_{found['type']}")(run, found)
+
+    def _value(self, kind: type[V], found: Line, **given: Any) -> V:
+        """A value of a class: its attributes are the fields of a line with the same names."""
+        names = {each.name for each in fields(kind)}  # type: ignore[arg-type]  # a dataclass
+        for name in names & found.keys() - given.keys():
+            convert, value = self._conversions.get(name), found[name]
+            given[name] = value if convert is None or value is None else convert(value)
+        return kind(**given)
 
     def _fail(self, problem: str) -> NoReturn:
         raise RunFileError(self.path, problem, self._number)
 
     # ---- the lines of a run
 
-    def _request(self, run: _Run, fields: Mapping[str, Any]) -> None:
-        hashes, added, removed = self._rebuild(run.sent, fields["messages"])
-        run.stored = (
-            self._rebuild(run.stored, fields["stored"])[0] if "stored" in fields else hashes
-        )
-        self._find_tools(run, fields)
-        run.dialect = fields.get("dialect", run.dialect)
-        if "options" in fields:
-            run.options = dict(fields["options"])
+    def _read_request(self, run: _Run, found: Line) -> None:
+        hashes, added, removed = self._rebuild(run.sent, found["messages"])
+        stored = self._rebuild(run.stored, found["stored"])[0] if "stored" in found else hashes
+        run.sent, run.stored = hashes, stored
+        run.tools = self._find_tools(run, found)
+        run.dialect = found.get("dialect", run.dialect)
+        if "options" in found:
+            run.options = {**found["options"]}
             if "tools" in run.options:
                 run.options["tools"] = self._tools[run.options["tools"]]
-        request = RunRequest(
-            at=fields["at"],
-            messages=tuple(self._messages[each] for each in hashes),
+        request = values.RunRequest(
+            at=found["at"],
+            messages=self._find_messages(hashes),
             hashes=tuple(hashes),
             added=added,
             removed=removed,
             tools=run.tools,
             options=run.options,
             dialect=run.dialect,
-            stored=tuple(self._messages[each] for each in run.stored),
+            stored=self._find_messages(stored),
             dropped=tuple(
-                DroppedMessage(self._messages[hash], reason, hash)
-                for hash, reason in fields.get("dropped", ())
+                values.DroppedMessage(self._messages[hash], reason, hash)
+                for hash, reason in found.get("dropped", ())
             ),
         )
-        for summary in fields.get("summaries", ()):  # an earlier form of the compaction line
-            usage = Usage(**summary.get("usage", {}))
-            run.add_compaction(
-                fields["turn"], RunCompaction(fields["at"], usage, summary.get("cost"))
-            )
-        run.sent = hashes
-        run.change_turn(fields["turn"], request=request)
+        for summary in found.get("summaries", ()):  # an earlier form of the compaction line
+            defaults = {"at": found["at"], "usage": {}}
+            compaction = self._value(values.RunCompaction, {**defaults, **summary})
+            run.add_compaction(found["turn"], compaction)
+        run.change_turn(found["turn"], request=request)
+
+    def _find_messages(self, hashes: Iterable[str]) -> tuple[Message, ...]:
+        return tuple(map(self._messages.__getitem__, hashes))
+
+    def _find_tools(self, run: _Run, found: Line) -> tuple[RunTool, ...]:
+        """The tools of a line; those of the line before if it names none."""
+        return self._tools[found["tools"]] if "tools" in found else run.tools
 
     def _rebuild(
         self, before: list[str], parts: list[Part]
@@ -274,140 +268,60 @@ class _Reader:
             raise ValueError(f"The requests up to here list more than {_MAX_LISTED:,} messages.")
         return rebuild(before, parts)
 
-    def _find_tools(self, run: _Run, fields: Mapping[str, Any]) -> None:
-        if "tools" in fields:
-            run.tools = self._tools[fields["tools"]]
-
-    def _reply(self, run: _Run, fields: Mapping[str, Any]) -> None:
+    def _read_reply(self, run: _Run, found: Line) -> None:
         reply = None
-        if "duration" in fields:
-            reply = RunReply(
-                **_present(fields, "at", "duration", "cost", "sent", *REPLY_FIELDS),
-                message=_optional(self._messages.__getitem__, fields.get("message")),
-                usage=_optional(_usage, fields.get("usage")),
-                attempts=tuple(fields.get("attempts", ())),
-                error=_optional(_error, fields.get("error")),
-            )
-            run.change_turn(fields["turn"], reply=reply)
-        if "decision" in fields:
-            self._decision(run, fields, reply)
+        if "duration" in found:
+            attempts = tuple(found.get("attempts", ()))
+            reply = self._value(values.RunReply, {"message": None, **found}, attempts=attempts)
+            run.change_turn(found["turn"], reply=reply)
+        if "decision" in found:
+            self._read_decision(run, found, reply)
 
-    def _decision(self, run: _Run, fields: Mapping[str, Any], reply: RunReply | None) -> None:
-        written: dict[str, Any] = {"text": reply.text if reply else "", **fields["decision"]}
-        calls = tuple(ToolCall(**each) for each in written.get("calls", ()))
-        if not written.keys() & {"calls", "reply", "feedback"} and reply and reply.message:
-            calls = reply.message.tool_calls
-        repairs = tuple(Repair(*each) for each in written.get("repairs", ()))
-        found, is_found = written, "candidates" in written or "feedback" in written
+    def _read_decision(self, run: _Run, found: Line, reply: values.RunReply | None) -> None:
         message = reply.message if reply else None
-        if not is_found and is_json_in_text(written["text"], written.get("reply"), message):
-            found = interpretation(written["text"], [call.name for call in calls], repairs)
-        candidates = tuple(Candidate(*each) for each in found.get("candidates", ()))
-        decision = RunDecision(
-            at=fields["at"],
-            **_present(written, "text", "reply", "feedback"),
-            calls=calls,
-            issues=tuple(Issue(**each) for each in written.get("issues", ())),
-            repairs=repairs,
-            candidates=candidates,
-            selection=_selected(candidates, found.get("selection")),
-            unreadable=tuple(Unreadable(*each) for each in found.get("unreadable", ())),
-        )
-        self._find_tools(run, written)
-        run.change_turn(fields["turn"], decision=decision)
-        run.add_calls(fields["turn"], fields["at"], calls)
+        written = {"text": reply.text if reply else "", **found["decision"], "at": found["at"]}
+        decision = self._value(values.RunDecision, written, selection=None)
+        if not written.keys() & {"calls", "reply", "feedback"} and message:
+            decision = replace(decision, calls=message.tool_calls)
+        is_found = "candidates" in written or "feedback" in written
+        if not is_found and is_json_in_text(decision.text, decision.reply, message):
+            calls = decision.calls
+            names = [call.name for call in calls]
+            written |= interpretation(decision.text, names, decision.repairs)
+            decision = self._value(values.RunDecision, written, calls=calls, selection=None)
+        if (index := written.get("selection")) is not None:
+            if index >= len(decision.candidates):
+                raise ValueError(f"It has no candidate {index}.")
+            decision = replace(decision, selection=decision.candidates[index])
+        run.tools = self._find_tools(run, written)
+        run.change_turn(found["turn"], decision=decision)
+        run.add_calls(found["turn"], found["at"], decision.calls)
 
-    def _call(self, run: _Run, fields: Mapping[str, Any]) -> None:
-        self._find_tools(run, fields)
-        call = ToolCall(fields["id"], fields["name"], fields["arguments"])
-        run.add_calls(fields["turn"], fields["at"], [call])
-        if "effect" in fields:
-            run.change_call(call.id, effect=fields["effect"])
+    def _read_call(self, run: _Run, found: Line) -> None:
+        run.tools = self._find_tools(run, found)
+        call = ToolCall(found["id"], found["name"], found["arguments"])
+        run.add_calls(found["turn"], found["at"], [call])
+        if "effect" in found:
+            run.change_call(call.id, effect=found["effect"])
 
-    def _compaction(self, run: _Run, fields: Mapping[str, Any]) -> None:
-        compaction = RunCompaction(
-            **_present(fields, "at", "cost", "reason"),
-            usage=Usage(**fields["usage"]),
-            before=tuple(self._messages[hash] for hash in fields["before"]),
-            after=_optional(self._messages.__getitem__, fields.get("after")),
-            error=_optional(_error, fields.get("error")),
-        )
-        run.add_compaction(fields["turn"], compaction)
+    def _read_compaction(self, run: _Run, found: Line) -> None:
+        run.add_compaction(found["turn"], self._value(values.RunCompaction, found))
 
-    def _approval(self, run: _Run, fields: Mapping[str, Any]) -> None:
-        names = ("at", "verdict", "about", "reason", "arguments", "duration")
-        earlier = run.call(fields["id"]).approvals
-        approval = RunApproval(**_present(fields, *names))
-        run.change_call(fields["id"], approvals=(*earlier, approval))
+    def _read_approval(self, run: _Run, found: Line) -> None:
+        run.add_to_call(found["id"], "approvals", self._value(values.RunApproval, found))
 
-    def _retry(self, run: _Run, fields: Mapping[str, Any]) -> None:
-        earlier = run.call(fields["id"]).retries
-        retry = RunRetry(fields["at"], fields["attempt"], **fields["error"])
-        run.change_call(fields["id"], retries=(*earlier, retry))
+    def _read_retry(self, run: _Run, found: Line) -> None:
+        retry = values.RunRetry(found["at"], found["attempt"], **found["error"])
+        run.add_to_call(found["id"], "retries", retry)
 
-    def _progress(self, run: _Run, fields: Mapping[str, Any]) -> None:
-        earlier = run.call(fields["id"]).progress
-        progress = RunProgress(fields["at"], fields["value"])
-        run.change_call(fields["id"], progress=(*earlier, progress))
+    def _read_progress(self, run: _Run, found: Line) -> None:
+        run.add_to_call(found["id"], "progress", self._value(values.RunProgress, found))
 
-    def _result(self, run: _Run, fields: Mapping[str, Any]) -> None:
-        error = fields.get("error", {})
-        names = ("at", "duration", "status", "attempts", "cached", "details", "variable", "output")
-        result = RunResult(
-            **_present(fields, *names),
-            message=self._messages[fields["message"]],
-            arguments=fields.get("arguments", run.call(fields["id"]).arguments),
-            repairs=tuple(Repair(*each) for each in fields.get("repairs", ())),
-            error_kind=error.get("kind"),
-        )
-        run.change_call(fields["id"], result=result)
+    def _read_result(self, run: _Run, found: Line) -> None:
+        written = {"arguments": run.call(found["id"]).arguments, **found}
+        kind = found.get("error", {}).get("kind")
+        result = self._value(values.RunResult, written, error_kind=kind)
+        run.change_call(found["id"], result=result)
 
-    def _end(self, run: _Run, fields: Mapping[str, Any]) -> None:
-        run.end = RunEnd(
-            **_present(fields, "at", "status", "reason", "reply", "cost", "tool_rounds"),
-            usage=Usage(**fields["usage"]),
-            waiting=tuple(fields.get("waiting", ())),
-            error=_optional(_error, fields.get("error")),
-        )
-
-
-_KINDS = {
-    "compaction": _Reader._compaction,
-    "request": _Reader._request,
-    "reply": _Reader._reply,
-    "call": _Reader._call,
-    "approval": _Reader._approval,
-    "retry": _Reader._retry,
-    "progress": _Reader._progress,
-    "result": _Reader._result,
-    "end": _Reader._end,
-}
-
-
-def _header(fields: Mapping[str, Any]) -> Run:
-    parent = _optional(lambda value: RunParent(**value), fields.get("parent"))
-    return Run(fields["run"], **_present(fields, *_RUN_FIELDS), parent=parent)
-
-
-def _present(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {name: fields[name] for name in names if name in fields}
-
-
-def _selected(candidates: tuple[Candidate, ...], index: int | None) -> Candidate | None:
-    if index is None:
-        return None
-    if index >= len(candidates):
-        raise ValueError(f"It has no candidate {index}.")
-    return candidates[index]
-
-
-def _optional(make: Callable[[Any], V], value: Any) -> V | None:
-    return None if value is None else make(value)
-
-
-def _usage(counts: Mapping[str, int | None]) -> Usage:
-    return Usage(**counts)
-
-
-def _error(fields: Mapping[str, Any]) -> RunError:
-    return RunError(**fields)
+    def _read_end(self, run: _Run, found: Line) -> None:
+        run.run = replace(run.run, end=self._value(values.RunEnd, found))

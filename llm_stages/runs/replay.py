@@ -14,16 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import stage3_tools as stage3
 from llm_stages.runs.compare import ComparedPart
 from llm_stages.runs.rules import changed_since, rules_behind
-from llm_stages.runs.values import (
-    Run,
-    RunCall,
-    RunDecision,
-    RunResult,
-    RunTool,
-    RunTurn,
-)
+from llm_stages.runs.values import Run, RunCall, RunDecision, RunTool, RunTurn
 from stage0_gateway import (
     ChatResponse,
     Message,
@@ -33,49 +27,8 @@ from stage0_gateway import (
     Usage,
     as_messages,
 )
-from stage1_context import (
-    ApproximateCounter,
-    ContextEngine,
-    Counted,
-    TokenBudget,
-)
-from stage2_output import (
-    Issue,
-)
-from stage3_tools import (
-    EMPTY_REPLY_FEEDBACK,
-    READ_VARIABLE,
-    Always,
-    ApprovalRequest,
-    Approve,
-    DecisionMade,
-    Dialect,
-    Edit,
-    Ending,
-    FeedbackGiven,
-    FinalReply,
-    InvalidReply,
-    Later,
-    LoopEvent,
-    Reject,
-    RunLimits,
-    RunState,
-    StopPolicy,
-    Tool,
-    ToolAnswered,
-    ToolContext,
-    ToolError,
-    ToolLoopDeps,
-    ToolLoopOptions,
-    ToolRegistry,
-    ToolResult,
-    Turn,
-    TurnStarted,
-    Verdict,
-    dialect_of,
-    json_value,
-    run_turns,
-)
+from stage1_context import ApproximateCounter, ContextEngine, Counted, TokenBudget
+from stage2_output import Issue
 
 _SETTINGS = ("temperature", "max_tokens", "stop", "reasoning", "provider_options")
 _PLAIN = ("max_parse_retries", "max_parallel_tools", "tool_choice", *_SETTINGS)
@@ -144,7 +97,7 @@ class CannotReplay(ValueError):
     """A part of the run exists only in the program that recorded it; the text names it."""
 
 
-async def replay(run: Run, dialect: Dialect | None = None) -> list[Difference]:
+async def replay(run: Run, dialect: stage3.Dialect | None = None) -> list[Difference]:
     """Replay a run, and return the differences; an empty list means that it is identical.
 
     Args:
@@ -170,19 +123,17 @@ class _Replay:
     accepts_cache_key, has_prices = False, True
     secrets: tuple[str, ...] = ()
 
-    def __init__(self, run: Run, dialect: Dialect | None) -> None:
+    def __init__(self, run: Run, dialect: stage3.Dialect | None) -> None:
         self.run, self.dialect = run, dialect
         self.turns = [turn for turn in run.turns if turn.request is not None]
         self.differences: list[Difference] = []
         self.number = -1  # of the turn that is replayed; -1 before the first one
         self.calls: dict[str, RunCall] = {}  # the recorded calls, by their ids in the replay
         self.rejected: set[str] = set()  # the ids of calls that the program rejected
-        requests = [turn.request for turn in self.turns if turn.request]
-        self.supports_schema = self.supports_schema_with_tools = any(
-            "response_schema" in request.options for request in requests
-        )
+        has_schema = any("response_schema" in request.options for request in run.requests)
+        self.supports_schema = self.supports_schema_with_tools = has_schema
         self.model = run.model or "recorded"
-        stored = requests[0].stored if requests else ()
+        stored = run.requests[0].stored if run.requests else ()
         engine = ContextEngine(window=_RecordedWindow(self))
         options = replace(
             recorded_options(run, dialect),
@@ -191,8 +142,8 @@ class _Replay:
             before_send=self.edit if "before_send" in run.options else None,
             on_event=self.on_event,
         )
-        self.state = RunState(
-            ToolLoopDeps(self, engine),
+        self.state = stage3.RunState(
+            stage3.ToolLoopDeps(self, engine),
             engine.transcript_of(stored),
             options,
             entry="loop",
@@ -208,16 +159,16 @@ class _Replay:
     async def run_to_end(self) -> None:
         """Run the loop to its end; where a runner continued, run it again."""
         first, ending = self._begin(), None
-        policy = StopPolicy(self.state)
+        policy = stage3.StopPolicy(self.state)
         while self.number + 1 < len(self.turns):
             if ending is not None and self.run.entry != "runner":
                 self.number += 1
-                self._differs("end", "status", "another turn", ending.status)
+                self._compare("end", "status", "another turn", ending.status)
                 break
             if ending is not None:  # a message was pushed after the last turn
-                policy = StopPolicy(self.state)
+                policy = stage3.StopPolicy(self.state)
             try:
-                ending = await run_turns(self.state, first, policy)
+                ending = await stage3.run_turns(self.state, first, policy)
             except _NoReply:  # a runner may continue after a failed request
                 pass
             except _EndOfRecording:
@@ -225,7 +176,7 @@ class _Replay:
             first = None
         self._compare_end(ending)
 
-    def _begin(self) -> Turn | None:
+    def _begin(self) -> stage3.Turn | None:
         """Count what happened before the first request; return a chain's invalid first reply."""
         counts, first = self.state.counts, None
         for turn in self.run.turns:
@@ -239,21 +190,25 @@ class _Replay:
             used = [turn.reply.usage for turn in self.turns if turn.reply and turn.reply.usage]
             used += [each.usage for turn in self.run.turns for each in turn.compactions]
             used += [each.end.usage for each in self.run.sub_runs if each.end]
-            counts.usage = _without(self.run.end.usage, sum(used, Usage()))
+            total, later = self.run.end.usage, sum(used, Usage())
+            counts.usage = Usage(
+                (total.input_tokens or 0) - (later.input_tokens or 0),
+                (total.output_tokens or 0) - (later.output_tokens or 0),
+            )
         return first
 
     # ---- the recorded parts
 
-    def on_event(self, event: LoopEvent) -> None:
+    def on_event(self, event: stage3.LoopEvent) -> None:
         """Move on to the next recorded turn, and compare decisions and results."""
         match event:
-            case TurnStarted():
+            case stage3.TurnStarted():
                 self._next_turn()
-            case DecisionMade(calls=calls, reply=reply):
-                self._compare_decision(event.name, calls, reply, None, ())
-            case FeedbackGiven(feedback=feedback, issues=issues):
-                self._compare_decision(event.name, (), None, feedback, issues)
-            case ToolAnswered(result=result, message=Message() as message):
+            case stage3.DecisionMade(calls=calls, reply=reply):
+                self._compare_decision(event.name, calls=calls, reply=reply)
+            case stage3.FeedbackGiven(feedback=feedback, issues=issues):
+                self._compare_decision(event.name, feedback=feedback, issues=issues)
+            case stage3.ToolAnswered(result=result, message=Message() as message):
                 self._compare_result(result, message)
 
     def _next_turn(self) -> None:
@@ -263,12 +218,11 @@ class _Replay:
         self.number += 1
         recorded, state = self.turn.request, self.state
         assert recorded is not None
-        tools = [_tool(tool, self) for tool in recorded.tools if tool.name != self.reader.name]
-        state.deps = replace(state.deps, tool_registry=ToolRegistry(*tools))
+        tools = [_tool(tool, self) for tool in recorded.tools if tool.name != stage3.READ_VARIABLE]
+        state.deps = replace(state.deps, tool_registry=stage3.ToolRegistry(*tools))
         state.variables.has_references = len(tools) < len(recorded.tools)
         for compaction in self.turn.compactions:
-            usage, cost = compaction.usage, compaction.cost
-            state.counts.add(ChatResponse(Message.assistant(""), "stop", usage=usage, cost=cost))
+            self._count(compaction.usage, compaction.cost)
         # A runner's settings may change between turns; the header has no `model` of a request.
         settings: dict[str, Any] = {"model": recorded.options.get("model")}
         if self.run.entry == "runner":
@@ -305,45 +259,46 @@ class _Replay:
         """The messages that `before_send` returned then."""
         return self.turn.request.messages if self.turn.request else None
 
-    def approve(self, request: ApprovalRequest) -> Verdict:
+    def approve(self, request: stage3.ApprovalRequest) -> stage3.Verdict:
         """Return the recorded verdict about a call."""
         call = self.calls.get(request.call_id)
         verdicts = [each for each in (call.approvals if call else ()) if each.about == "call"]
         if not verdicts:
-            if call and call.result and call.result.is_error and not _is_given(call.result):
+            if call and call.result and call.result.is_error and not call.result.is_given:
                 self.rejected.add(call.id)
-                raise ToolError("rejected", "The approver raised an error.")
-            return Approve()
+                raise stage3.ToolError("rejected", "The approver raised an error.")
+            return stage3.Approve()
         verdict = verdicts[0]
-        made: dict[str, Verdict] = {
-            "always": Always(),
-            "edit": Edit(verdict.arguments or {}),
-            "reject": Reject(verdict.reason),
-            "later": Later(),
-            "pending": Later(),
+        made: dict[str, stage3.Verdict] = {
+            "always": stage3.Always(),
+            "edit": stage3.Edit(verdict.arguments or {}),
+            "reject": stage3.Reject(verdict.reason),
+            "later": stage3.Later(),
+            "pending": stage3.Later(),
         }
-        return made.get(verdict.verdict, Approve())
+        return made.get(verdict.verdict, stage3.Approve())
 
     @property
-    def reader(self) -> Tool:
+    def reader(self) -> stage3.Tool:
         """The tool `read_variable`, as it was described then."""
-        requests = [turn.request for turn in self.turns if turn.request]
-        tools = [tool for request in requests for tool in request.tools]
-        found = [tool for tool in tools if tool.name == READ_VARIABLE]
-        return _tool(found[0], self) if found else Tool(READ_VARIABLE, "", None, _execute)
+        tools = (tool for request in self.run.requests for tool in request.tools)
+        found = (tool for tool in tools if tool.name == stage3.READ_VARIABLE)
+        return _tool(next(found, RunTool(stage3.READ_VARIABLE, "", {})), self)
 
-    async def preview(self, result: ToolResult, longer_than: int) -> tuple[ToolResult, str | None]:
+    async def preview(
+        self, result: stage3.ToolResult, longer_than: int
+    ) -> tuple[stage3.ToolResult, str | None]:
         """The result, and the id of the variable that stored it then."""
         call = self.calls.get(result.call_id)
         return result, call.result.variable if call and call.result else None
 
-    async def expand(self, tool: Tool, arguments: Any) -> str:
+    async def expand(self, tool: stage3.Tool, arguments: Any) -> str:
         """The arguments with the values that the references had then."""
         for call in self.turn.calls:
-            if call.name == tool.name and json_value(call.arguments) == arguments:
-                if call.result is not None and call.result.error_kind == "validation":
+            if call.is_same(tool.name, arguments):
+                if call.is_invalid:
                     self.rejected.add(call.id)
-                    raise ToolError("validation", "A variable is unknown.")
+                    raise stage3.ToolError("validation", "A variable is unknown.")
                 used = call.result.arguments if call.result else None
                 return str(used or call.arguments)
         return json.dumps(arguments)
@@ -356,9 +311,8 @@ class _Replay:
         """
         for call in self.turn.calls:
             edits = [each.arguments for each in call.approvals if each.verdict == "edit"]
-            is_same = arguments in (json_value(call.arguments), *edits)
-            failed = call.result is not None and call.result.error_kind == "validation"
-            if call.name == tool.name and is_same and failed:
+            is_edited = call.name == tool.name and arguments in edits
+            if call.is_invalid and (is_edited or call.is_same(tool.name, arguments)):
                 self.rejected.add(call.id)
                 raise ValueError
         return arguments
@@ -367,38 +321,36 @@ class _Replay:
         """Count the tokens of the runs that a call made then."""
         for run in self.run.sub_runs:
             if run.parent_call == call_id and run.end is not None:
-                usage, cost = run.end.usage, run.end.cost
-                reply = ChatResponse(Message.assistant(""), "stop", usage=usage, cost=cost)
-                self.state.counts.add(reply)
+                self._count(run.end.usage, run.end.cost)
+
+    def _count(self, usage: Usage, cost: float | None) -> None:
+        """Count tokens and cost besides those of the turns."""
+        message = Message.assistant("")
+        self.state.counts.add(ChatResponse(message, "stop", usage=usage, cost=cost))
 
     # ---- comparisons
-
-    def _differs(
-        self, part: str, place: str, recorded: Any, replayed: Any, **signs: Iterable[Any]
-    ) -> None:
-        number = 0 if part == "end" else self.turn.number
-        rules = rules_behind(changed_since(self.run.rules), **signs)
-        sentences = tuple(rule.sentence for rule in rules)
-        self.differences.append(Difference(number, part, place, recorded, replayed, sentences))
 
     def _compare(
         self, part: str, place: str, recorded: Any, replayed: Any, **signs: Iterable[Any]
     ) -> None:
         """Report two values if they differ; `signs` are keywords of `rules_behind`."""
         if recorded != replayed:
-            self._differs(part, place, recorded, replayed, **signs)
+            number = 0 if part == "end" else self.turn.number
+            rules = rules_behind(changed_since(self.run.rules), **signs)
+            sentences = tuple(rule.sentence for rule in rules)
+            self.differences.append(Difference(number, part, place, recorded, replayed, sentences))
 
     def _compare_decision(
         self,
         name: str,
-        calls: tuple[ToolCall, ...],
-        reply: str | None,
-        feedback: str | None,
-        issues: tuple[Issue, ...],
+        calls: tuple[ToolCall, ...] = (),
+        reply: str | None = None,
+        feedback: str | None = None,
+        issues: tuple[Issue, ...] = (),
     ) -> None:
         recorded = self.turn.decision
         if recorded is None:
-            self._differs("decision", "decision", None, name)
+            self._compare("decision", "decision", None, name)
             return
         self.calls = {call.id: then for call, then in zip(calls, self.turn.calls, strict=False)}
         if len(calls) == len(recorded.calls):  # ids depend on calls that are not in the file
@@ -408,18 +360,18 @@ class _Replay:
         self._compare("decision", "reply", recorded.reply, reply, issues=issues)
         self._compare("decision", "feedback", recorded.feedback, feedback, issues=issues)
 
-    def _compare_result(self, result: ToolResult, message: Message) -> None:
+    def _compare_result(self, result: stage3.ToolResult, message: Message) -> None:
         """Compare a result that no tool gave, or the note of one that a tool gave."""
         call = self.calls.get(result.call_id)
         if call is None or call.result is None:
             return
         recorded, message = call.result, replace(message, tool_call_id=call.id)
-        if not _is_given(recorded) and call.id not in self.rejected:
+        if not recorded.is_given and call.id not in self.rejected:
             self._compare("result", call.id, recorded.message.to_dict(), message.to_dict())
         elif recorded.status == "completed" and not recorded.message.text.endswith(result.note):
-            self._differs("result", call.id, recorded.message.text, result.note)
+            self._compare("result", call.id, recorded.message.text, result.note)
 
-    def _compare_end(self, ending: Ending | None) -> None:
+    def _compare_end(self, ending: stage3.Ending | None) -> None:
         end = self.run.end
         if end is None or end.status in _FROM_OUTSIDE or not self.turns:
             return
@@ -431,7 +383,7 @@ class _Replay:
             return  # a limit of the outer run, or the clock
         if ending is None and end.status == "limit":
             self.state.counts.usage, self.state.counts.cost = end.usage, end.cost
-            ending = Ending("limit") if self.state.counts.limit_reached() else None
+            ending = stage3.Ending("limit") if self.state.counts.limit_reached() else None
         self._compare("end", "status", end.status, ending.status if ending else "no ending")
         self._compare("end", "reply", end.reply, ending.reply if ending else None)
 
@@ -455,7 +407,7 @@ class _RecordedWindow:
 # ---- values
 
 
-def recorded_options(run: Run, dialect: Dialect | None = None) -> ToolLoopOptions:
+def recorded_options(run: Run, dialect: stage3.Dialect | None = None) -> stage3.ToolLoopOptions:
     """The options of a recorded run, without its functions and its time limit.
 
     Raises:
@@ -463,40 +415,37 @@ def recorded_options(run: Run, dialect: Dialect | None = None) -> ToolLoopOption
     """
     values = {name: run.options[name] for name in _PLAIN if name in run.options}
     limits = {**run.options.get("limits", {}), "seconds": None}
-    return ToolLoopOptions(
+    return stage3.ToolLoopOptions(
         **values,
         max_tool_rounds=run.options.get("max_tool_rounds"),
         dialect=dialect or _dialect(run.dialect),
         output_type=run.options.get("output_type"),
-        limits=RunLimits(**limits) if any(limits.values()) else None,
+        limits=stage3.RunLimits(**limits) if any(limits.values()) else None,
         variables_over=run.options.get("variables_over"),
     )
 
 
-def _dialect(recorded: Mapping[str, Any]) -> Dialect:
+def _dialect(recorded: Mapping[str, Any]) -> stage3.Dialect:
     name, settings = recorded["name"], {**recorded}
     del settings["name"]
-    if (found := dialect_of(name, settings)) is not None:
+    if (found := stage3.dialect_of(name, settings)) is not None:
         return found
     raise CannotReplay(
-        f"The run used the dialect {name!r} of its program. Pass it: replay(run, {name}())."
+        f"The run used the dialect {name!r} of its program, so only Python code with this class "
+        f"can replay it: replay(run, {name}()). The command knows the dialects of stage 3 only."
     )
 
 
-def _execute(arguments: dict[str, Any]) -> str:
-    return ""  # the next request contains the recorded result
-
-
-def _tool(tool: RunTool, source: _Replay) -> Tool:
-    def execute(arguments: dict[str, Any], context: ToolContext) -> str:
+def _tool(tool: RunTool, source: _Replay) -> stage3.Tool:
+    def execute(arguments: dict[str, Any], context: stage3.ToolContext) -> str:
         if (call := source.calls.get(context.call_id)) is not None:
             source.count_sub_runs(call.id)
         return ""  # the next request contains the recorded result
 
     def waits(arguments: dict[str, Any]) -> bool:
-        return any(_waited(call) for call in source.turn.calls if call.name == tool.name)
+        return any(call.has_waited for call in source.turn.calls if call.name == tool.name)
 
-    return Tool(
+    return stage3.Tool(
         tool.name,
         tool.description,
         tool.parameters or None,
@@ -507,35 +456,13 @@ def _tool(tool: RunTool, source: _Replay) -> Tool:
     )
 
 
-def _waited(call: RunCall) -> bool:
-    """Whether a call waited for approval, or was rejected without an approver."""
-    is_rejected = call.result is not None and call.result.status == "rejected"
-    return any(each.verdict == "pending" for each in call.approvals) or is_rejected
-
-
-def _is_given(result: RunResult) -> bool:
-    """Whether a result came from the tool, or from outside of the run."""
-    return bool(result.attempts) or result.cached or result.status in _GIVEN
-
-
-_GIVEN = {"interrupted", "unknown_effect", "result_rejected"}
-
-
-def _invalid_turn(decision: RunDecision) -> Turn:
+def _invalid_turn(decision: RunDecision) -> stage3.Turn:
     """The first reply of a chain, which was invalid and has been answered."""
-    message = Message.assistant(decision.text)
-    is_empty = decision.feedback == EMPTY_REPLY_FEEDBACK
-    found = FinalReply(message) if is_empty else InvalidReply(message, decision.feedback or "")
-    response = ChatResponse(message, "stop")
-    return Turn(ToolRegistry(), response=response, interpretation=found, was_read=True, acted=True)
-
-
-def _without(total: Usage, used: Usage) -> Usage:
-    """The tokens of a total besides the used ones."""
-    return Usage(
-        (total.input_tokens or 0) - (used.input_tokens or 0),
-        (total.output_tokens or 0) - (used.output_tokens or 0),
-    )
+    message, feedback = Message.assistant(decision.text), decision.feedback or ""
+    is_empty = feedback == stage3.EMPTY_REPLY_FEEDBACK
+    found = stage3.FinalReply(message) if is_empty else stage3.InvalidReply(message, feedback)
+    response, tools = ChatResponse(message, "stop"), stage3.ToolRegistry()
+    return stage3.Turn(tools, response=response, interpretation=found, was_read=True, acted=True)
 
 
 def _plain(value: Any) -> Any:

@@ -10,9 +10,7 @@ the feedback, if the new rule rejects replies that were accepted before.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from stage2_output import (
-    Issue,
-)
+from stage2_output import Issue
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,11 @@ from pathlib import Path
 from llm_stages.runs.opening import open_run_file
 from llm_stages.runs.values import RunParent
 from llm_stages.runs.writer import UNUSED_EVENTS, RunWriter
-from stage3_tools import (
-    LoopEnded,
-    LoopEvent,
-    RunStarted,
-)
+from stage3_tools import LoopEnded, LoopEvent, RunStarted
 
 _SHORTEST = 4
+_MAX_FAILED = 64
+"""The number of failed runs that can still be continued; a run may fail without being continued."""
 
 
 class RunFile:
@@ -66,6 +64,7 @@ class RunFile:
         self._hidden = _hidden_texts(hide)
         self._hashes: set[str] = set()
         self._writers: dict[str, RunWriter] = {}  # of the runs that have not ended, by id
+        self._failed: dict[str, RunWriter] = {}  # of runs that raised, oldest first
         self._file: FileIO | None = None
 
     def __call__(self, event: LoopEvent) -> None:
@@ -76,14 +75,21 @@ class RunFile:
                 changed.
             OSError: The first event: the file cannot be opened.
         """
+        run_id = event.run_id
         if isinstance(event, RunStarted):
             self.open()
             writer = RunWriter(self._write, self._hashes, self._hidden, self._parent)
-            self._writers[event.run_id] = writer
-        if event.run_id in self._writers:
-            self._writers[event.run_id](event)
-        if isinstance(event, LoopEnded) and event.result is not None:
-            del self._writers[event.run_id]
+            self._writers[run_id] = writer
+        elif run_id in self._failed:  # a runner continues the run
+            self._writers[run_id] = self._failed.pop(run_id)
+        if run_id in self._writers:
+            self._writers[run_id](event)
+            if isinstance(event, LoopEnded):
+                ended = self._writers.pop(run_id)
+                if event.result is None:
+                    self._failed[run_id] = ended
+                if len(self._failed) > _MAX_FAILED:
+                    del self._failed[next(iter(self._failed))]
 
     def _write(self, line: bytes) -> None:
         """Append a line. After a failure, nothing more is written."""

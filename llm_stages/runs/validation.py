@@ -8,7 +8,6 @@ much faster than jsonschema and supports the keywords that this schema uses. Use
 import json
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from pydantic_core import SchemaValidator, ValidationError, core_schema
@@ -29,12 +28,10 @@ def parse_line(line: bytes) -> dict[str, Any]:
         fields = _decoder.decode(line.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError):
         raise ValueError("It is not valid JSON.") from None
-    kind = fields.get("type") if isinstance(fields, dict) else None
-    if not isinstance(kind, str) or kind not in _validators():
+    if not isinstance(fields, dict) or str(fields.get("type")) not in _validators():
         raise ValueError("Its type is unknown.")
     if line.count(b"[") + line.count(b"{") > MAX_DEPTH and _depth(fields) > MAX_DEPTH:
         raise ValueError(f"It has more than {MAX_DEPTH} nested levels.")
-    assert isinstance(fields, dict)
     return fields
 
 
@@ -71,6 +68,8 @@ def _depth(value: object) -> int:
 @cache
 def _validators() -> dict[str, SchemaValidator]:
     """Return the validator of each kind of line."""
+    from importlib.resources import files  # slow to import
+
     text = (files("llm_stages.runs") / "run.schema.json").read_text(encoding="utf-8")
     translate = _Translator(json.loads(text)["$defs"])
     return {
@@ -95,15 +94,15 @@ class _Translator:
             return core_schema.literal_schema(schema.get("enum") or [schema["const"]])
         if "anyOf" in schema:
             return core_schema.union_schema([self(each) for each in schema["anyOf"]])
-        kinds = schema.get("type", [])
-        kinds = [kinds] if isinstance(kinds, str) else kinds
-        # a method for each type of JSON
-        found: list[core_schema.CoreSchema] = [getattr(self, kind)(schema) for kind in kinds]
-        if len(found) == 1:
-            return found[0]
+        if "type" not in schema:
+            return core_schema.any_schema()
+        kinds = schema["type"]
+        if isinstance(kinds, str):  # there is a method for each type of JSON
+            found: core_schema.CoreSchema = getattr(self, kinds)(schema)
+            return found
         if kinds[1:] == ["null"]:
-            return core_schema.nullable_schema(found[0])
-        return core_schema.union_schema([*found]) if found else core_schema.any_schema()
+            return core_schema.nullable_schema(self({**schema, "type": kinds[0]}))
+        return core_schema.union_schema([self({**schema, "type": kind}) for kind in kinds])
 
     def array(self, schema: Schema) -> core_schema.CoreSchema:
         if "prefixItems" in schema:

@@ -4,20 +4,13 @@ Frozen values. Times (`at`, `started`, `ended`) are seconds since the start of t
 a killed run did not write is None or empty.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from stage0_gateway import (
-    Message,
-    ToolCall,
-    ToolSpec,
-    Usage,
-)
-from stage2_output import (
-    Issue,
-    Repair,
-)
+from stage0_gateway import Message, ToolCall, ToolSpec, Usage
+from stage2_output import Issue, Repair
+from stage3_tools import json_value
 
 FORMAT_VERSION = 1
 """The version of the format that this package writes and reads."""
@@ -62,6 +55,9 @@ class RunError:
     message: str
     status: int | None = None
 
+    def __str__(self) -> str:
+        return f"{self.type}: {self.message}"
+
 
 @dataclass(frozen=True, slots=True)
 class RunTool:
@@ -81,6 +77,12 @@ class RunTool:
     parameters: Mapping[str, Any]
     effect: str | None = None
     needs_approval: bool | Literal["depends"] | None = None
+
+    @property
+    def function(self) -> dict[str, Any]:
+        """The name, the description and the parameters as plain data."""
+        parameters = dict(self.parameters)
+        return {"name": self.name, "description": self.description, "parameters": parameters}
 
     @property
     def spec(self) -> ToolSpec:
@@ -339,6 +341,12 @@ class RunResult:
         """Whether the call failed."""
         return self.message.is_error
 
+    @property
+    def is_given(self) -> bool:
+        """Whether it came from the tool, or from outside of the run; not from the loop itself."""
+        from_outside = self.status in ("interrupted", "unknown_effect", "result_rejected")
+        return self.attempts > 0 or self.cached or from_outside
+
 
 @dataclass(frozen=True, slots=True)
 class RunCall:
@@ -365,6 +373,21 @@ class RunCall:
     retries: tuple[RunRetry, ...] = ()
     progress: tuple[RunProgress, ...] = ()
     result: RunResult | None = None
+
+    def is_same(self, tool: str, arguments: object) -> bool:
+        """Whether it calls this tool with these arguments."""
+        return self.name == tool and json_value(self.arguments) == arguments
+
+    @property
+    def has_waited(self) -> bool:
+        """Whether it waited for approval, or was rejected without an approver."""
+        is_rejected = self.result is not None and self.result.status == "rejected"
+        return is_rejected or any(each.verdict == "pending" for each in self.approvals)
+
+    @property
+    def is_invalid(self) -> bool:
+        """Whether its arguments were rejected."""
+        return self.result is not None and self.result.error_kind == "validation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -467,7 +490,18 @@ class Run:
         return tuple(call for turn in self.turns for call in turn.calls)
 
     @property
+    def requests(self) -> tuple[RunRequest, ...]:
+        """The requests of the turns that have one."""
+        return tuple(turn.request for turn in self.turns if turn.request)
+
+    @property
     def tools(self) -> tuple[RunTool, ...]:
         """The tools of the last request."""
-        requests = [turn.request for turn in self.turns if turn.request]
-        return requests[-1].tools if requests else ()
+        return self.requests[-1].tools if self.requests else ()
+
+
+def newest(runs: Sequence[Run]) -> int:
+    """The index of the newest run that no tool of another one made; -1 without runs."""
+    ids = {run.id for run in runs}
+    outer = (index for index, run in enumerate(runs) if run.parent_run not in ids)
+    return max(outer, default=len(runs) - 1)

@@ -12,52 +12,19 @@ from dataclasses import asdict, dataclass, field
 from dataclasses import fields as fields_of
 from functools import cache
 from hashlib import blake2b
-from importlib.metadata import PackageNotFoundError, version
 from math import isfinite
 from operator import attrgetter, is_
 from typing import Any, get_args
 from zlib import crc32
 
+import stage3_tools as stage3
 from llm_stages.runs.difference import difference
 from llm_stages.runs.interpretation import interpretation, is_json_in_text
 from llm_stages.runs.lines import Encoder
 from llm_stages.runs.rules import RULES_VERSION
 from llm_stages.runs.values import FORMAT_VERSION, REPLY_FIELDS, RunParent
-from stage0_gateway import (
-    KnownSecrets,
-    Message,
-    ToolCall,
-    ToolSpec,
-    Usage,
-)
-from stage2_output import (
-    extract_json,
-)
-from stage3_tools import (
-    ApprovalDecided,
-    ApprovalPending,
-    Compacted,
-    DecisionMade,
-    Edit,
-    FeedbackGiven,
-    LoopEnded,
-    LoopEvent,
-    Redact,
-    Reject,
-    ReplyReceived,
-    RequestFailed,
-    RequestSent,
-    RunStarted,
-    Tool,
-    ToolAnswered,
-    ToolCalled,
-    ToolError,
-    ToolProgressed,
-    ToolResult,
-    ToolRetried,
-    exception_text,
-    plain_data,
-)
+from stage0_gateway import KnownSecrets, Message, ToolCall, ToolSpec, Usage
+from stage2_output import extract_json
 
 _COUNTS = [count.name for count in fields_of(Usage)]
 _HASH = "run file"  # the key of a message's hash among its encodings
@@ -66,7 +33,7 @@ _EMPTY: dict[str, Any] = {}
 
 @dataclass(eq=False)
 class RunWriter:
-    """Writes one run.
+    """Writes one run: a method `_on_<name>` writes the events with this name, if there is one.
 
     Attributes:
         append: Appends lines to the file.
@@ -85,21 +52,22 @@ class RunWriter:
     _stored: tuple[Message, ...] = ()
     _dialect: object = None
     _keywords: Mapping[str, Any] = field(default_factory=dict)
-    _tools: tuple[Tool, ...] = ()
+    _tools: tuple[stage3.Tool, ...] = ()
     _tools_hash: str | None = None
-    _start_tools: tuple[Tool, ...] = ()
-    _reply: tuple[LoopEvent, dict[str, Any]] | None = None  # waits for its decision
+    _start_tools: tuple[stage3.Tool, ...] = ()
+    _reply: tuple[stage3.LoopEvent, dict[str, Any]] | None = None  # waits for its decision
     _replied: Message | None = None  # the newest reply
     _decided: set[str] = field(default_factory=set)  # the ids of the calls of the newest decision
     _arguments: dict[str, str] = field(default_factory=dict)  # of all calls, by id
 
-    def __call__(self, event: LoopEvent) -> None:
+    def __call__(self, event: stage3.LoopEvent) -> None:
         """Write an event of the run. The first one is `run_start`."""
-        _EVENTS[type(event)](self, event)
+        if write := getattr(self, f"_on_{event.name}", None):
+            write(event)
 
     # ---- requests and replies
 
-    def _write_header(self, event: RunStarted) -> None:
+    def _on_run_start(self, event: stage3.RunStarted) -> None:
         gateway = event.gateway
         self._secrets = KnownSecrets(None if gateway is None else [gateway])
         self._encode = Encoder(self.hide, self._secrets)
@@ -126,16 +94,16 @@ class RunWriter:
         self._dialect = dialect
         return {"name": type(dialect).__name__, **getattr(dialect, "settings", {})}
 
-    def _write_compaction(self, event: Compacted) -> None:
+    def _on_compaction(self, event: stage3.Compacted) -> None:
         fields = _costs(event.usage, event.cost) | {"reason": event.reason}
-        fields["before"] = [self._add_message(message) for message in event.before]
+        fields["before"] = [*map(self._add_message, event.before)]
         if event.after is not None:
             fields["after"] = self._add_message(event.after)
         if event.error is not None:
             fields["error"] = _error(event.error)
         self._write(event, "compaction", fields)
 
-    def _write_request(self, event: RequestSent) -> None:
+    def _on_request(self, event: stage3.RequestSent) -> None:
         """Write a request; what is as in the previous request is left out."""
         if event.gateway is not None:
             self._secrets.add(event.gateway)  # a runner may change its model
@@ -147,14 +115,17 @@ class RunWriter:
         if event.dialect is not self._dialect:
             fields["dialect"] = self._describe(event.dialect)
         if event.dropped:
-            fields["dropped"] = [
-                [self._add_message(message), reason] for message, reason in event.dropped
-            ]
-        if self._find_new_tools(event.tools):
-            fields["tools"] = self._tools_hash
+            dropped = [(self._add_message(message), reason) for message, reason in event.dropped]
+            fields["dropped"] = dropped
+        if event.tools != self._tools:
+            self._tools = event.tools
+            fields["tools"] = self._tools_hash = self._add(b"tools", [*map(_tool, self._tools)])
         if event.keywords != self._keywords:
-            self._keywords = event.keywords
-            fields["options"] = self._options(event.keywords)
+            self._keywords, options = event.keywords, {**event.keywords}
+            options.pop("cache_key", None)  # it is the session of the header
+            if "tools" in options:
+                options["tools"] = self._add_specs(options["tools"])
+            fields["options"] = options
         self._write(event, "request", fields)
 
     def _difference(self, before: tuple[Message, ...], messages: tuple[Message, ...]) -> list[Any]:
@@ -165,15 +136,7 @@ class RunWriter:
         hashes = [*map(self._add_message, messages)]
         return difference([*map(self._add_message, before)], hashes) if before else hashes
 
-    def _options(self, keywords: Mapping[str, Any]) -> dict[str, Any]:
-        """The keywords of a request; the key of the cache is the session of the header."""
-        options = {**keywords}
-        options.pop("cache_key", None)
-        if "tools" in options:
-            options["tools"] = self._add_specs(options["tools"])
-        return options
-
-    def _keep_reply(self, event: ReplyReceived) -> None:
+    def _on_reply(self, event: stage3.ReplyReceived) -> None:
         """Keep a reply until its decision is known; both are one line."""
         response, fields = event.response, dict[str, Any](duration=round(event.seconds, 6))
         for name in REPLY_FIELDS:  # a function of the program may return values of other types
@@ -184,7 +147,7 @@ class RunWriter:
             fields["attempts"] = [asdict(attempt) for attempt in response.attempts]
         self._reply, self._replied = (event, fields), response.message
 
-    def _write_failure(self, event: RequestFailed) -> None:
+    def _on_request_failed(self, event: stage3.RequestFailed) -> None:
         """Write the error that came instead of a reply, and the part that arrived."""
         fields = {"duration": round(event.seconds, 6), "error": _error(event.error)}
         if event.message is not None:
@@ -193,13 +156,12 @@ class RunWriter:
             fields["sent"] = False
         self._write(event, "reply", fields)
 
-    def _write_reply(self, event: LoopEvent, decision: dict[str, Any] | None) -> None:
+    def _write_reply(self, event: stage3.LoopEvent, decision: dict[str, Any] | None) -> None:
         """Write the newest reply with its decision; the first reply of a chain has no request."""
+        fields: dict[str, Any] = {}
         if self._reply is not None and self._replied is not None:
             event, fields = self._reply
             fields["message"] = self._add_message(self._replied)
-        else:
-            fields = {}
         self._reply = None
         if decision is not None:
             fields["decision"] = decision
@@ -207,7 +169,7 @@ class RunWriter:
 
     # ---- decisions
 
-    def _write_decision(self, event: DecisionMade) -> None:
+    def _on_decision(self, event: stage3.DecisionMade) -> None:
         text, calls, repairs, replied = event.text, event.calls, event.repairs, self._replied
         decision: dict[str, Any] = {}
         if replied is None or replied.content != text:
@@ -215,21 +177,21 @@ class RunWriter:
         if not calls:
             decision["reply"] = event.reply
         elif replied is None or calls != replied.tool_calls:
-            decision["calls"] = [_call(call) for call in calls]
+            decision["calls"] = [*map(_call, calls)]
         if repairs:
             decision["repairs"] = repairs
         # The reader finds a decision that is the whole text in the same way later.
         is_plain = not repairs and text[:1] == "{" and text[-1:] == "}"
         if not is_plain and is_json_in_text(text, event.reply, replied):
-            names = [call.name for call in calls]
-            decision.update(interpretation(text, names, repairs))
+            names = [*map(attrgetter("name"), calls)]
+            decision |= interpretation(text, names, repairs)
         if calls and event.turn == 0:  # the first reply of a chain
-            self._find_new_tools(self._start_tools)
-            decision["tools"] = self._tools_hash
+            self._tools = self._start_tools
+            decision["tools"] = self._tools_hash = self._add(b"tools", [*map(_tool, self._tools)])
         self._decided = {*map(attrgetter("id"), calls)}
         self._write_reply(event, decision)
 
-    def _write_feedback(self, event: FeedbackGiven) -> None:
+    def _on_feedback(self, event: stage3.FeedbackGiven) -> None:
         text, replied = event.text, self._replied
         decision: dict[str, Any] = {}
         if replied is None or replied.text != text:
@@ -238,12 +200,12 @@ class RunWriter:
         if event.issues:
             decision["issues"] = event.issues
         if is_json_in_text(text, None, replied):
-            decision.update(interpretation(text, None, ()))
+            decision |= interpretation(text, None, ())
         self._write_reply(event, decision)
 
     # ---- calls
 
-    def _write_call(self, event: ToolCalled) -> None:
+    def _on_tool_call(self, event: stage3.ToolCalled) -> None:
         call = event.call
         self._arguments[call.id] = call.arguments
         if call.id in self._decided:
@@ -253,41 +215,54 @@ class RunWriter:
             fields["effect"] = event.tool.effect
         self._write(event, "call", fields)  # of an earlier run
 
-    def _write_verdict(self, event: ApprovalDecided) -> None:
-        self._write(event, "approval", _verdict(event))
+    def _on_approval(self, event: stage3.ApprovalDecided) -> None:
+        request, verdict = event.request, event.verdict
+        fields: dict[str, Any] = {"id": request.call_id, "verdict": type(verdict).__name__.lower()}
+        fields["duration"] = round(event.seconds, 6)
+        if event.about == "result":
+            fields["about"] = "result"
+        if isinstance(verdict, stage3.Reject | stage3.Redact) and verdict.reason:
+            fields["reason"] = str(verdict.reason)
+        if isinstance(verdict, stage3.Edit):
+            fields["arguments"] = stage3.plain_data(dict(verdict.arguments))
+        self._write(event, "approval", fields)
 
-    def _write_pending(self, event: ApprovalPending) -> None:
+    def _on_approval_pending(self, event: stage3.ApprovalPending) -> None:
         self._write(event, "approval", {"id": event.call.id, "verdict": "pending"})
 
-    def _write_progress(self, event: ToolProgressed) -> None:
-        fields = {"id": event.call.id, "value": plain_data(event.value)}
+    def _on_tool_progress(self, event: stage3.ToolProgressed) -> None:
+        fields = {"id": event.call.id, "value": stage3.plain_data(event.value)}
         self._write(event, "progress", fields)
 
-    def _write_retry(self, event: ToolRetried) -> None:
+    def _on_tool_retry(self, event: stage3.ToolRetried) -> None:
         fields = {"id": event.call.id, "attempt": event.attempt, "error": _failure(event.error)}
         self._write(event, "retry", fields)
 
-    def _write_end(self, event: LoopEnded) -> None:
+    def _on_loop_end(self, event: stage3.LoopEnded) -> None:
         fields: dict[str, Any] = {"status": event.status, "tool_rounds": event.tool_rounds}
         fields |= _costs(event.usage, event.cost)
         if event.reply is not None:
             fields["reply"] = event.reply
-        if event.result is not None and event.result.status_reason is not None:
-            fields["reason"] = event.result.status_reason
-        if event.result is not None and event.result.pending_approvals:
-            fields["waiting"] = [call.id for call in event.result.pending_approvals]
+        if (result := event.result) is not None:
+            if result.status_reason is not None:
+                fields["reason"] = result.status_reason
+            if result.pending_approvals:
+                fields["waiting"] = [*map(attrgetter("id"), result.pending_approvals)]
         if event.error is not None:
             fields["error"] = _error(event.error)
         self._write(event, "end", fields)
 
-    def _write_result(self, event: ToolAnswered) -> None:
+    def _on_tool_result(self, event: stage3.ToolAnswered) -> None:
         result = event.result
         assert event.message is not None
         fields: dict[str, Any] = {"id": result.call_id, "status": result.status}
         fields["message"] = self._add_message(event.message)
         fields["attempts"], fields["duration"] = result.attempts, round(result.duration, 6)
-        if result.repairs or result.arguments != self._arguments[result.call_id]:
-            fields["arguments"] = _used_arguments(result)
+        if result.repairs and result.arguments is not None:
+            repaired = extract_json(result.arguments).value
+            fields["arguments"] = json.dumps(repaired, ensure_ascii=False)
+        elif result.arguments != self._arguments[result.call_id]:
+            fields["arguments"] = result.arguments  # None if the tool did not run
         if result.cached:
             fields["cached"] = True
         if result.repairs:
@@ -295,9 +270,10 @@ class RunWriter:
         if result.error is not None:
             fields["error"] = _failure(result.error)
         if result.details is not None:
-            fields["details"] = plain_data(result.details)
+            fields["details"] = stage3.plain_data(result.details)
         if event.variable is not None:
-            fields["variable"], fields["output"] = event.variable, _content(result.output)
+            fields["variable"] = event.variable
+            fields["output"] = Message.user(result.output).to_dict()["content"]
         self._write(event, "result", fields)
 
     # ---- values that are written once
@@ -310,21 +286,11 @@ class RunWriter:
             message.store_encoding(_HASH, known)
         return str(known)
 
-    def _find_new_tools(self, tools: tuple[Tool, ...]) -> bool:
-        """Whether the tools have changed; `_tools_hash` is their new hash."""
-        if tools == self._tools:
-            return False
-        self._tools = tools
-        self._tools_hash = self._add(b"tools", [*map(_tool, tools)])
-        return True
-
     def _add_specs(self, specs: Sequence[ToolSpec]) -> str:
         """Return the hash of the tools that are sent besides the messages."""
-        if self._tools_hash is not None and _are_same(
-            specs, [*map(attrgetter("spec"), self._tools)]
-        ):
+        if self._tools_hash and _are_same(specs, [*map(attrgetter("spec"), self._tools)]):
             return self._tools_hash
-        return self._add(b"tools", [_spec(spec) for spec in specs])
+        return self._add(b"tools", [*map(_spec, specs)])
 
     def _add(self, kind: bytes, value: Any) -> str:
         text = self._encode(value)
@@ -335,7 +301,7 @@ class RunWriter:
             self._content.append(line)
         return hash
 
-    def _write(self, event: LoopEvent, kind: str, fields: dict[str, Any]) -> None:
+    def _write(self, event: stage3.LoopEvent, kind: str, fields: dict[str, Any]) -> None:
         """Write a line, with the messages and tools that it needs before it.
 
         A reply without a decision is written before it. The checksum covers these lines and all
@@ -353,24 +319,11 @@ class RunWriter:
         self.append(b'%b,"check":%d}\n' % (text[:-1], self._check))
 
 
-_EVENTS: dict[type[LoopEvent], Callable[[RunWriter, Any], None]] = {
-    RunStarted: RunWriter._write_header,
-    Compacted: RunWriter._write_compaction,
-    RequestSent: RunWriter._write_request,
-    ReplyReceived: RunWriter._keep_reply,
-    RequestFailed: RunWriter._write_failure,
-    DecisionMade: RunWriter._write_decision,
-    FeedbackGiven: RunWriter._write_feedback,
-    ToolCalled: RunWriter._write_call,
-    ApprovalDecided: RunWriter._write_verdict,
-    ApprovalPending: RunWriter._write_pending,
-    ToolProgressed: RunWriter._write_progress,
-    ToolRetried: RunWriter._write_retry,
-    ToolAnswered: RunWriter._write_result,
-    LoopEnded: RunWriter._write_end,
-}
-
-UNUSED_EVENTS = frozenset(each.name for each in get_args(LoopEvent) if each not in _EVENTS)
+UNUSED_EVENTS = frozenset(
+    event.name
+    for event in get_args(stage3.LoopEvent)
+    if not hasattr(RunWriter, f"_on_{event.name}")
+)
 """The names of the events that are not written."""
 
 
@@ -381,6 +334,8 @@ def _are_same(some: Sequence[object], others: Sequence[object]) -> bool:
 
 @cache
 def _packages() -> Mapping[str, str]:
+    from importlib.metadata import PackageNotFoundError, version  # slow to import
+
     packages = {"python": platform.python_version()}
     try:
         return {"llm-stages": version("llm-stages"), **packages}
@@ -389,7 +344,7 @@ def _packages() -> Mapping[str, str]:
 
 
 def _error(error: BaseException) -> dict[str, Any]:
-    fields = {"type": type(error).__name__, "message": exception_text(error)}
+    fields = {"type": type(error).__name__, "message": stage3.exception_text(error)}
     status = getattr(error, "status", None)
     return {**fields, "status": status} if isinstance(status, int) else fields
 
@@ -416,7 +371,7 @@ def _spec(spec: ToolSpec) -> dict[str, Any]:
     return {"name": spec.name, "description": spec.description, "parameters": spec.parameters}
 
 
-def _tool(tool: Tool) -> dict[str, Any]:
+def _tool(tool: stage3.Tool) -> dict[str, Any]:
     approval: Any = "depends" if callable(tool.needs_approval) else tool.needs_approval
     return {
         "name": tool.name,
@@ -427,30 +382,5 @@ def _tool(tool: Tool) -> dict[str, Any]:
     }
 
 
-def _failure(error: ToolError) -> dict[str, str]:
+def _failure(error: stage3.ToolError) -> dict[str, str]:
     return {"kind": error.kind, "message": error.message}
-
-
-def _verdict(event: ApprovalDecided) -> dict[str, Any]:
-    request, verdict = event.request, event.verdict
-    fields: dict[str, Any] = {"id": request.call_id, "verdict": type(verdict).__name__.lower()}
-    fields["duration"] = round(event.seconds, 6)
-    if event.about == "result":
-        fields["about"] = "result"
-    if isinstance(verdict, Reject | Redact) and verdict.reason:
-        fields["reason"] = str(verdict.reason)
-    if isinstance(verdict, Edit):
-        fields["arguments"] = plain_data(dict(verdict.arguments))
-    return fields
-
-
-def _used_arguments(result: ToolResult) -> str | None:
-    """The arguments that the tool received, with repaired JSON; None if it did not run."""
-    if result.arguments is None or not result.repairs:
-        return result.arguments
-    return json.dumps(extract_json(result.arguments).value, ensure_ascii=False)
-
-
-def _content(output: Any) -> Any:
-    """An output as the content of a message."""
-    return Message.user(output).to_dict()["content"]

@@ -93,9 +93,8 @@ class StopPolicy:
         if ending is None and self.requests_used_up:
             ending = Ending("limit", None, self._request_limit)
         if self._limit is not None:
-            return ending and _without_tools(
-                self._limit, ending, is_typed=self.run.typed is not None
-            )
+            typed = self.run.typed is not None
+            return ending and _without_tools(self._limit, ending, typed=typed)
         if ending is None and isinstance(turn.interpretation, ToolCalls):
             self._limit = self._tool_limit()
             if self._limit is not None:
@@ -160,9 +159,9 @@ def _invalid_reason(attempts: int, feedback: str) -> str:
     return f"The model gave no valid reply in {attempts} attempts. The last feedback: {feedback}"
 
 
-def _without_tools(limit: Ending, ending: Ending, *, is_typed: bool) -> Ending:
+def _without_tools(limit: Ending, ending: Ending, *, typed: bool) -> Ending:
     """The ending of a run after its final request, in which tools could not be called."""
-    if is_typed and ending.status == "parse_failed":
+    if typed and ending.status == "parse_failed":
         return ending
     if ending.reply:
         return Ending(limit.status, ending.reply, limit.reason, output=ending.output)

@@ -12,8 +12,21 @@ def parse(source: str) -> ast.Module:
 
 @cache
 def imports(source: str) -> list[tuple[str, bool]]:
-    """Return the dotted name of each import, and whether it is inside a function."""
-    return [*_imports(parse(source), inside=False)]
+    """Return the dotted name of each import, and whether it is inside a function.
+
+    After `import stage3_tools as stage3`, each use of `stage3.name` counts as an import of the name.
+    """
+    tree = parse(source)
+    return [*_imports(tree, inside=False), *_uses(tree)]
+
+
+def _uses(tree: ast.Module) -> Iterator[tuple[str, bool]]:
+    names = [each for node in ast.walk(tree) if isinstance(node, ast.Import) for each in node.names]
+    modules = {each.asname: each.name for each in names if each.asname}
+    for node in ast.walk(tree):
+        owner = getattr(node, "value", None) if isinstance(node, ast.Attribute) else None
+        if isinstance(owner, ast.Name) and owner.id in modules:
+            yield f"{modules[owner.id]}.{node.attr}", False
 
 
 def _imports(node: ast.AST, inside: bool) -> Iterator[tuple[str, bool]]:

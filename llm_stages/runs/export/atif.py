@@ -9,21 +9,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 from llm_stages.runs.values import Run, RunCall, RunReply, RunTurn
-from stage0_gateway import (
-    Usage,
-)
-from stage3_tools import (
-    json_value,
-)
+from stage0_gateway import Usage
+from stage3_tools import json_value
 
 VERSION = "ATIF-v1.7"
+
+_SOURCES = {"system": "system", "user": "user", "assistant": "agent", "tool": "user"}
+"""The source of a step for the role of a message."""
 
 
 def to_atif(run: Run) -> dict[str, Any]:
     """Return a run as an ATIF trajectory."""
-    steps = [*_first_steps(run)]
-    for turn in run.turns:
-        steps += _turn_steps(run, turn)
+    steps = [*_first_steps(run), *(step for turn in run.turns for step in _turn_steps(run, turn))]
     trajectory: dict[str, Any] = {
         "schema_version": VERSION,
         "session_id": run.session_id or None,
@@ -51,17 +48,7 @@ def without_none(value: Any) -> Any:
 
 
 def _agent(run: Run) -> dict[str, Any]:
-    tools = [
-        {
-            "type": "function",
-            "function": {
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": dict(tool.parameters),
-            },
-        }
-        for tool in run.tools
-    ]
+    tools = [{"type": "function", "function": tool.function} for tool in run.tools]
     return {
         "name": "llm-stages",
         "version": run.packages.get("llm-stages", "unknown"),
@@ -73,17 +60,14 @@ def _agent(run: Run) -> dict[str, Any]:
 
 def _first_steps(run: Run) -> Iterator[dict[str, Any]]:
     """The messages of the first request; replies among them are older than the run."""
-    for turn in run.turns:
-        if turn.request is None:
-            continue
-        for message in turn.request.messages:
-            source = "agent" if message.role == "assistant" else message.role
-            source = "user" if source == "tool" else source
-            step = {"source": source, "message": message.text, "is_copied_context": True}
-            if message.role == "user" and message is turn.request.messages[-1]:
-                del step["is_copied_context"]
-            yield step
-        return
+    messages = run.requests[0].messages if run.requests else ()
+    for message in messages:
+        is_question = message.role == "user" and message is messages[-1]
+        yield {
+            "source": _SOURCES[message.role],
+            "message": message.text,
+            "is_copied_context": None if is_question else True,
+        }
 
 
 def _turn_steps(run: Run, turn: RunTurn) -> Iterator[dict[str, Any]]:
@@ -112,14 +96,13 @@ def _turn_steps(run: Run, turn: RunTurn) -> Iterator[dict[str, Any]]:
 def _call(call: RunCall) -> dict[str, Any]:
     arguments = json_value(call.arguments)
     is_object = isinstance(arguments, dict)
-    fields: dict[str, Any] = {
+    return {
         "tool_call_id": call.id,
         "function_name": call.name,
         "arguments": arguments if is_object else {},
+        # the format has no place for arguments that are not an object
+        "extra": None if is_object else {"arguments_text": call.arguments},
     }
-    if not is_object:  # the format has no place for arguments that are not an object
-        fields["extra"] = {"arguments_text": call.arguments}
-    return fields
 
 
 def _observed(call: RunCall) -> dict[str, Any]:
@@ -132,25 +115,21 @@ def _observed(call: RunCall) -> dict[str, Any]:
 def _metrics(reply: RunReply) -> dict[str, Any] | None:
     usage = reply.usage or Usage()
     extra = {
-        name: count
-        for name, count in (
-            ("reasoning_tokens", usage.reasoning_tokens),
-            ("cache_write_tokens", usage.cache_write_tokens),
-        )
-        if count is not None
+        "reasoning_tokens": usage.reasoning_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
     }
     metrics = {
         "prompt_tokens": usage.input_tokens,
         "completion_tokens": usage.output_tokens,
         "cached_tokens": usage.cached_input_tokens,
         "cost_usd": reply.cost,
-        "extra": extra or None,
+        "extra": without_none(extra) or None,
     }
-    return metrics if any(value is not None for value in metrics.values()) else None
+    return without_none(metrics) or None
 
 
 def _final_metrics(run: Run, steps: int) -> dict[str, Any]:
-    usage = (run.end.usage if run.end else None) or Usage()
+    usage = run.end.usage if run.end else Usage()
     return {
         "total_prompt_tokens": usage.input_tokens,
         "total_completion_tokens": usage.output_tokens,
@@ -161,14 +140,13 @@ def _final_metrics(run: Run, steps: int) -> dict[str, Any]:
 
 
 def _extra(turn: RunTurn) -> Mapping[str, Any] | None:
-    fields: dict[str, Any] = {}
-    if turn.reply is not None:
-        fields["finish_reason"] = turn.reply.finish_reason
-        if turn.reply.error is not None:
-            fields["error"] = turn.reply.error.message
-    if turn.decision is not None and turn.decision.repairs:
-        fields["repairs"] = [repair.name for repair in turn.decision.repairs]
-    return fields or None
+    reply, repairs = turn.reply, turn.decision.repairs if turn.decision else ()
+    extra = {
+        "finish_reason": reply.finish_reason if reply else None,
+        "error": reply.error.message if reply and reply.error else None,
+        "repairs": [repair.name for repair in repairs] or None,
+    }
+    return extra if reply or repairs else None
 
 
 def timestamp(run: Run, at: float) -> str:

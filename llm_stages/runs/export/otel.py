@@ -6,17 +6,12 @@ are attributes as JSON text, because OTLP has no nested attributes in all progra
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
 from llm_stages.runs.values import Run, RunCall, RunEnd, RunReply, RunRequest, RunTurn
-from stage0_gateway import (
-    Message,
-    TextPart,
-    ThinkingPart,
-    Usage,
-)
+from stage0_gateway import Message, TextPart, ThinkingPart, Usage
 
 _PROVIDERS = {"gemini": "gcp.gemini", "mistral": "mistral_ai", "openai-responses": "openai"}
 _REASONS = {"tool_calls": "tool_call", "refusal": "content_filter"}
@@ -25,7 +20,11 @@ _INTERNAL, _CLIENT, _ERROR = 1, 3, 2
 
 def to_otel(run: Run) -> dict[str, Any]:
     """Return a run as one OTLP JSON document."""
-    spans = [_run_span(run), *(span for turn in run.turns for span in _turn_spans(run, turn))]
+    spans = [_run_span(run)]
+    for turn in run.turns:
+        if turn.request is not None:
+            spans.append(_chat_span(run, turn, turn.request))
+        spans += [_call_span(run, call) for call in turn.calls]
     resource = {"service.name": "llm-stages"}
     scope = {"name": "llm-stages", "version": run.packages.get("llm-stages", "")}
     return {
@@ -42,7 +41,8 @@ def to_otel(run: Run) -> dict[str, Any]:
 
 
 def _run_span(run: Run) -> dict[str, Any]:
-    end = run.end or RunEnd(at=_last_time(run), status="unfinished", usage=Usage())
+    newest = max((turn.reply.at for turn in run.turns if turn.reply), default=0.0)
+    end = run.end or RunEnd(at=newest, status="unfinished", usage=Usage())
     attributes = {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.name": "llm-stages",
@@ -52,15 +52,9 @@ def _run_span(run: Run) -> dict[str, Any]:
     }
     error = end.error.type if end.error else None
     failed = error or (end.status if end.status != "completed" else None)
-    name = "invoke_agent llm-stages"
-    return _span(run, "run", name, _INTERNAL, 0.0, end.at, attributes, failed)
-
-
-def _turn_spans(run: Run, turn: RunTurn) -> Iterator[dict[str, Any]]:
-    if turn.request is not None:
-        yield _chat_span(run, turn, turn.request)
-    for call in turn.calls:
-        yield _call_span(run, call)
+    span = _span(run, "run", "invoke_agent llm-stages", (0.0, end.at), attributes, failed)
+    del span["parentSpanId"]
+    return span
 
 
 def _chat_span(run: Run, turn: RunTurn, request: RunRequest) -> dict[str, Any]:
@@ -78,12 +72,14 @@ def _chat_span(run: Run, turn: RunTurn, request: RunRequest) -> dict[str, Any]:
         **_usage(reply),
         "gen_ai.input.messages": _json([input_message(each) for each in request.messages]),
         "gen_ai.output.messages": _output(reply),
-        "gen_ai.tool.definitions": _json([_definition(tool) for tool in request.tools]),
+        "gen_ai.tool.definitions": _json(
+            [{"type": "function", **tool.function} for tool in request.tools]
+        ),
     }
     name = f"chat {model['gen_ai.request.model'] or ''}".rstrip()
     error = reply.error.type if reply.error else None
-    key = f"chat {turn.number}"
-    return _span(run, key, name, _CLIENT, request.at, reply.at, attributes, error)
+    span = _span(run, f"chat {turn.number}", name, (request.at, reply.at), attributes, error)
+    return span | {"kind": _CLIENT}
 
 
 def _call_span(run: Run, call: RunCall) -> dict[str, Any]:
@@ -98,44 +94,36 @@ def _call_span(run: Run, call: RunCall) -> dict[str, Any]:
     }
     end = call.at + result.duration if result else call.at
     failed = (result.error_kind or result.status) if result and result.is_error else None
-    name = f"execute_tool {call.name}"
-    return _span(
-        run, f"call {call.id} {call.at}", name, _INTERNAL, call.at, end, attributes, failed
-    )
+    key, name = f"call {call.id} {call.at}", f"execute_tool {call.name}"
+    return _span(run, key, name, (call.at, end), attributes, failed)
 
 
 def _span(
     run: Run,
     key: str,
     name: str,
-    kind: int,
-    start: float,
-    end: float,
+    times: tuple[float, float],
     attributes: Mapping[str, Any],
     error: str | None,
 ) -> dict[str, Any]:
-    span: dict[str, Any] = {
+    """A span inside of the run; `times` are its start and its end."""
+    start, end = (str(int((run.time + at) * 1_000_000_000)) for at in times)
+    return {
         "traceId": _id(run, "trace", 32),
         "spanId": _id(run, key, 16),
+        "parentSpanId": _id(run, "run", 16),
         "name": name,
-        "kind": kind,
-        "startTimeUnixNano": _nanoseconds(run, start),
-        "endTimeUnixNano": _nanoseconds(run, end),
+        "kind": _INTERNAL,
+        "startTimeUnixNano": start,
+        "endTimeUnixNano": end,
         "attributes": _attributes({**attributes, "error.type": error}),
         "status": {"code": _ERROR, "message": error} if error else {},
     }
-    if key != "run":
-        span["parentSpanId"] = _id(run, "run", 16)
-    return span
 
 
 def _id(run: Run, key: str, length: int) -> str:
     """An id that is the same in each export of a run."""
     return sha256(f"{run.id} {run.time} {key}".encode()).hexdigest()[:length]
-
-
-def _nanoseconds(run: Run, at: float) -> str:
-    return str(int((run.time + at) * 1_000_000_000))
 
 
 # ---- attributes
@@ -189,27 +177,14 @@ def _reasons(reply: RunReply) -> list[str] | None:
     return [_REASONS.get(reason, reason)] if reason else None
 
 
-def _definition(tool: Any) -> dict[str, Any]:
-    return {
-        "type": "function",
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": dict(tool.parameters),
-    }
-
-
 # ---- messages
 
 
 def input_message(message: Message) -> dict[str, Any]:
     """Return a message of a request in the form of the conventions."""
     if message.role == "tool":
-        part = {
-            "type": "tool_call_response",
-            "id": message.tool_call_id,
-            "response": message.text,
-        }
-        return {"role": "tool", "parts": [part]}
+        result = {"id": message.tool_call_id, "response": message.text}
+        return {"role": "tool", "parts": [{"type": "tool_call_response", **result}]}
     return {"role": message.role, "parts": _parts(message)}
 
 
@@ -225,9 +200,8 @@ def _parts(message: Message) -> list[dict[str, Any]]:
         else:  # images and documents are named, not copied
             found.append({"type": type(part).__name__.removesuffix("Part").lower()})
     for call in message.tool_calls:
-        found.append(
-            {"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments}
-        )
+        fields = {"id": call.id, "name": call.name, "arguments": call.arguments}
+        found.append({"type": "tool_call", **fields})
     return found
 
 
@@ -237,8 +211,3 @@ def _output(reply: RunReply) -> str | None:
     reasons = _reasons(reply)
     message = {"role": "assistant", "parts": _parts(reply.message)}
     return json.dumps([{**message, "finish_reason": reasons[0] if reasons else "stop"}])
-
-
-def _last_time(run: Run) -> float:
-    times = [turn.reply.at for turn in run.turns if turn.reply]
-    return max(times, default=0.0)

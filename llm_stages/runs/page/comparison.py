@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 from html import escape
-from importlib.resources import files
 
 from llm_stages.runs.compare import ComparedPart, ComparedTurn
+from llm_stages.runs.page.html import page_file
 
 _STYLE = """
 main { display: block; padding: 1rem 1.5rem; }
@@ -26,7 +26,7 @@ def render_comparison(turns: Iterable[ComparedTurn], first: str, second: str) ->
         first: The name of the first file.
         second: The name of the second file.
     """
-    style = (files("llm_stages.runs.page") / "page.css").read_text(encoding="utf-8")
+    style = page_file("page.css")
     dark = style.split('[data-theme="dark"] {', 1)[1].split("}", 1)[0]
     title = f"{escape(first)} and {escape(second)}"
     return "\n".join(

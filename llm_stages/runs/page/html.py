@@ -6,15 +6,13 @@ from its own server.
 """
 
 import json
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from llm_stages.runs.page.view import page_data
 from llm_stages.runs.reader import read_runs
-from stage0_gateway import (
-    write_private,
-)
+from llm_stages.runs.values import newest
+from stage0_gateway import write_private
 
 NO_RUN = "The file contains no run yet."
 
@@ -34,7 +32,7 @@ def file_data(run_file: Path) -> dict[str, Any]:
     runs, problems = read_runs(run_file), []
     if not runs:
         problems = [NO_RUN]
-    elif runs[-1].end is None:
+    elif runs[newest(runs)].end is None:
         problems = ["The run has not ended, or it was killed."]
     return page_data(runs, run_file.name, problems)
 
@@ -50,11 +48,11 @@ def render_page(data: dict[str, Any], *, is_served: bool = False) -> str:
         data = {**data, "follow": True}
     replaced = {
         "{{connect}}": "'self'" if is_served else "'none'",
-        "{{style}}": _read("page.css"),
-        "{{script}}": _read("page.js"),
+        "{{style}}": page_file("page.css"),
+        "{{script}}": page_file("page.js"),
         "{{data}}": as_script(data),
     }
-    html = _read("page.html")
+    html = page_file("page.html")
     for name, text in replaced.items():  # the data comes last: it may contain such words
         html = html.replace(name, text, 1)
     return html
@@ -65,5 +63,8 @@ def as_script(value: Any) -> str:
     return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _read(name: str) -> str:
+def page_file(name: str) -> str:
+    """Return the text of a file in this folder."""
+    from importlib.resources import files  # slow to import
+
     return (files("llm_stages.runs.page") / name).read_text(encoding="utf-8")

@@ -376,7 +376,7 @@ function numbersPart(turn, index) {
 // ---- the head of the page
 
 function showHead() {
-  const run = data.runs[data.runs.length - 1] || {}, usage = run.usage || {};
+  const run = data.runs[data.newest] || {}, usage = run.usage || {};
   document.title = `${run.question || "Run"} · ${data.file}`;
   document.querySelector(".kind").textContent = [data.file, run.model, run.dialect].filter(Boolean).join(" · ");
   $("question").textContent = run.question || "Run without a question";

@@ -18,23 +18,11 @@ from llm_stages.runs.values import (
     RunRequest,
     RunTool,
     RunTurn,
+    newest,
 )
-from stage0_gateway import (
-    ImagePart,
-    JsonPart,
-    Message,
-    TextPart,
-    ThinkingPart,
-    Usage,
-)
-from stage1_context import (
-    ApproximateCounter,
-    MessageHistory,
-)
-from stage3_tools import (
-    last_question,
-    plain_data,
-)
+from stage0_gateway import ImagePart, JsonPart, Message, TextPart, ThinkingPart, Usage
+from stage1_context import ApproximateCounter, MessageHistory
+from stage3_tools import last_question, plain_data
 
 _PARTS = {"system": "system", "tool": "results"}
 """The part of a request to which the messages of a role belong; others are the history."""
@@ -48,58 +36,42 @@ def page_data(runs: Sequence[Run], file: str, problems: Sequence[str] = ()) -> d
         file: The name of the file.
         problems: The missing parts of the file, as sentences.
     """
-    return _View().data(runs, file, problems)
+    view, heads, turns = _View(), [], list[dict[str, Any]]()
+    for number, run in enumerate(runs):
+        offset = run.time - runs[0].time
+        view.before = []  # the first request of a run is shown as a whole
+        turns += [view.turn(turn, number, offset) for turn in run.turns]
+        heads.append(_head(run, offset))
+    return {
+        "file": file,
+        "problems": list(problems),
+        "runs": heads,
+        "newest": newest(runs),
+        "turns": turns,
+        "messages": view.messages,
+        "tools": view.tools,
+    }
 
 
 class _View:
-    """Collects the messages and tools, each of them once."""
+    """Collects the messages and tools, each of them once.
+
+    Attributes:
+        messages: The messages.
+        tools: The lists of tools.
+        before: The indexes of the messages of the previous request.
+    """
 
     def __init__(self) -> None:
         self.messages: list[dict[str, Any]] = []
         self.tools: list[list[dict[str, Any]]] = []
-        self._message_indexes: dict[str, int] = {}
-        self._tool_indexes: dict[str, int] = {}
+        self.before: list[int] = []
+        self._indexes: dict[str, int] = {}  # of messages by their hash, and of tools by their repr
         self._counter = ApproximateCounter()
         self._tokens: dict[str, int] = {}
-        self._before: list[int] = []
 
-    def data(self, runs: Sequence[Run], file: str, problems: Sequence[str]) -> dict[str, Any]:
-        turns, heads = [], []
-        for number, run in enumerate(runs):
-            offset = run.time - runs[0].time
-            self._before = []  # the first request of a run is shown as a whole
-            shown = [self._turn(turn, number, offset) for turn in run.turns]
-            turns += shown
-            heads.append(self._head(run, offset))
-        return {
-            "file": file,
-            "problems": list(problems),
-            "runs": heads,
-            "turns": turns,
-            "messages": self.messages,
-            "tools": self.tools,
-        }
-
-    # ---- runs and turns
-
-    def _head(self, run: Run, offset: float) -> dict[str, Any]:
-        end = run.end or _totals_so_far(run)
-        error = f"{end.error.type}: {end.error.message}" if end.error else None
-        return {
-            "offset": offset,
-            "model": run.model,
-            "question": _question(run),
-            "dialect": run.dialect["name"],
-            "facts": _facts(run),
-            "status": end.status,
-            "reason": error or end.reason,
-            "reply": end.reply,
-            "usage": asdict(end.usage),
-            "cost": end.cost,
-            "seconds": end.at,
-        }
-
-    def _turn(self, turn: RunTurn, run: int, offset: float) -> dict[str, Any]:
+    def turn(self, turn: RunTurn, run: int, offset: float) -> dict[str, Any]:
+        """Return a turn, with its messages and tools as indexes."""
         reply, request = turn.reply, turn.request
         start = request.at if request else min((call.at for call in turn.calls), default=0.0)
         error = reply.error if reply else None
@@ -111,7 +83,7 @@ class _View:
             "request": self._request(request),
             "parts": self._parts(request, reply),
             "reply": _reply(reply) if reply and error is None else None,
-            "failed": f"{error.type}: {error.message}" if error else None,
+            "failed": str(error) if error else None,
             "decision": _decision(turn.decision, reply),
             "calls": [_call(call, offset) for call in turn.calls],
         }
@@ -121,34 +93,30 @@ class _View:
     def _request(self, request: RunRequest | None) -> dict[str, Any]:
         if request is None:
             return {"messages": [], "tools": self._tool_list(()), "dropped": [], "settings": {}}
-        pairs = zip(request.hashes, request.messages, strict=True)
-        now = [self._message(hash, message) for hash, message in pairs]
-        slices = difference(self._before, now)
-        self._before = now
+        before, self.before = self.before, [*map(self._message, request.hashes, request.messages)]
         settings = {name: value for name, value in request.options.items() if name != "tools"}
         dropped = [
             {"message": self._message(each.hash, each.message), "reason": each.reason}
             for each in request.dropped
         ]
         return {
-            "messages": slices,
+            "messages": difference(before, self.before),
             "tools": self._tool_list(request.tools),
             "settings": plain_data(settings),
             "dropped": dropped,
         }
 
-    def _message(self, key: str, message: Message) -> int:
-        if key not in self._message_indexes:
-            self._message_indexes[key] = len(self.messages)
+    def _message(self, hash: str, message: Message) -> int:
+        if hash not in self._indexes:
+            self._indexes[hash] = len(self.messages)
             self.messages.append(_message(message))
-        return self._message_indexes[key]
+        return self._indexes[hash]
 
     def _tool_list(self, tools: tuple[RunTool, ...]) -> int:
-        key = repr(tools)
-        if key not in self._tool_indexes:
-            self._tool_indexes[key] = len(self.tools)
+        if (key := repr(tools)) not in self._indexes:
+            self._indexes[key] = len(self.tools)
             self.tools.append([plain_data(asdict(tool)) for tool in tools])
-        return self._tool_indexes[key]
+        return self._indexes[key]
 
     # ---- tokens
 
@@ -160,31 +128,44 @@ class _View:
         for tool in request.tools:
             text = f"{tool.name} {tool.description} {plain_data(dict(tool.parameters))}"
             parts["tools"] += self._count(text)
-        pairs = zip(request.hashes, request.messages, strict=True)
-        for (hash, message), role in zip(pairs, _stored_roles(request), strict=True):
-            parts[_PARTS.get(role, "history")] += self._count(_text(message), hash)
+        for message, role in zip(request.messages, _stored_roles(request), strict=True):
+            parts[_PARTS.get(role, "history")] += self._count(_text(message))
         if "tools" not in request.options:  # they are described in the system prompt
             parts["system"] = max(0, parts["system"] - parts["tools"])
         if reply is not None and reply.message is not None:
             parts["reply"] = self._count(_text(reply.message))
         return parts
 
-    def _count(self, text: str, key: str = "") -> int:
-        key = key or text
-        if key not in self._tokens:
-            self._tokens[key] = self._counter.count(text)
-        return self._tokens[key]
+    def _count(self, text: str) -> int:
+        if text not in self._tokens:
+            self._tokens[text] = self._counter.count(text)
+        return self._tokens[text]
 
 
 # ---- values
 
 
+def _head(run: Run, offset: float) -> dict[str, Any]:
+    end = run.end or _totals_so_far(run)
+    return {
+        "offset": offset,
+        "model": run.model,
+        "question": _question(run),
+        "dialect": run.dialect["name"],
+        "facts": _facts(run),
+        "status": end.status,
+        "reason": str(end.error) if end.error else end.reason,
+        "reply": end.reply,
+        "usage": asdict(end.usage),
+        "cost": end.cost,
+        "seconds": end.at,
+    }
+
+
 def _question(run: Run) -> str:
     """The newest question of the first request."""
-    for turn in run.turns:
-        if turn.request and (question := last_question(MessageHistory(turn.request.stored))):
-            return question.text
-    return ""
+    questions = (last_question(MessageHistory(request.stored)) for request in run.requests)
+    return next((question.text for question in questions if question), "")
 
 
 def _facts(run: Run) -> dict[str, Any]:
@@ -236,37 +217,39 @@ def _message(message: Message) -> dict[str, Any]:
         "name": message.name,
         "call_id": message.tool_call_id,
         "is_error": message.is_error,
-        "calls": [
-            {"id": call.id, "name": call.name, "arguments": call.arguments}
-            for call in message.tool_calls
-        ],
+        "calls": _calls(message),
         "parts": parts,
     }
 
 
 def _other_parts(parts: Iterable[Any]) -> Iterable[dict[str, Any]]:
     for part in parts:
-        if isinstance(part, TextPart):
-            continue
-        kind = type(part).__name__.removesuffix("Part").lower()
-        if isinstance(part, ThinkingPart):
-            yield {"kind": kind, "text": part.text}
-        elif isinstance(part, JsonPart):
-            yield {"kind": kind, "text": str(plain_data(part.value))}
-        elif isinstance(part, ImagePart):
-            yield {"kind": kind, "text": "(not shown)"}
-        else:
-            yield {"kind": kind, "text": str(plain_data(part))[:2000]}
+        match part:
+            case TextPart():
+                continue
+            case ThinkingPart(text=text):
+                pass
+            case JsonPart(value=value):
+                text = str(plain_data(value))
+            case ImagePart():
+                text = "(not shown)"
+            case _:
+                text = str(plain_data(part))[:2000]
+        yield {"kind": type(part).__name__.removesuffix("Part").lower(), "text": text}
+
+
+def _calls(message: Message) -> list[dict[str, Any]]:
+    return [
+        {"id": call.id, "name": call.name, "arguments": call.arguments}
+        for call in message.tool_calls
+    ]
 
 
 def _reply(reply: RunReply) -> dict[str, Any]:
     message = reply.message
     return {
         "text": reply.text,
-        "calls": [
-            {"id": call.id, "name": call.name, "arguments": call.arguments}
-            for call in (message.tool_calls if message else ())
-        ],
+        "calls": _calls(message) if message else [],
         "thinking": message.thinking if message else "",
         "finish_reason": reply.finish_reason,
         "refusal": reply.refusal or reply.block_reason,
@@ -286,22 +269,22 @@ def _decision(decision: RunDecision | None, reply: RunReply | None) -> dict[str,
     kind = "feedback" if decision.feedback else "calls" if decision.calls else "reply"
     return {
         "kind": kind,
-        "start": utf16_index(text, selected.start) if selected else None,
-        "end": utf16_index(text, selected.end) if selected else None,
+        **(_part(text, selected.start, selected.end) if selected else {"start": None, "end": None}),
         "candidates": len(decision.candidates),
         "unreadable": [each.problem for each in decision.unreadable],
         "repairs": [
-            {
-                "name": each.name.replace("_", " "),
-                "start": utf16_index(text, each.position),
-                "end": utf16_index(text, each.position + 1),
-            }
+            {"name": each.name.replace("_", " "), **_part(text, each.position, each.position + 1)}
             for each in decision.repairs
         ],
         "issues": [" ".join(filter(None, (each.path, each.message))) for each in decision.issues],
         "feedback": decision.feedback,
         "reply": decision.reply,
     }
+
+
+def _part(text: str, start: int, end: int) -> dict[str, int]:
+    """A part of a text, as the page finds it."""
+    return {"start": utf16_index(text, start), "end": utf16_index(text, end)}
 
 
 def utf16_index(text: str, index: int) -> int:

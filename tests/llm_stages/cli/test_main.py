@@ -1,11 +1,22 @@
 """The exit status, the usage errors and the output of every command."""
 
+import asyncio
 import json
 import re
 
 import pytest
 
+from llm_stages import (
+    Gateway,
+    NativeDialect,
+    RunFile,
+    ScriptedModel,
+    ask_sync,
+    read_run,
+    read_runs,
+)
 from tests.llm_stages.cli.command import llm_stages
+from tests.llm_stages.runs.run_files import write_sub_run
 from tests.tables import for_each
 
 COMMANDS = (
@@ -159,3 +170,34 @@ def test_a_fork_names_the_model_before_it_asks(run_file, tmp_path, capsys):
     options = ("--from", "1", "-o", tmp_path / "b.jsonl", "--model", "offline:teacher")
     assert llm_stages("replay", run_file, *options) == 0
     assert "Asking offline:teacher, named by --model.\n" in capsys.readouterr().err
+
+
+def test_the_newest_run_of_a_file_is_not_one_that_a_tool_made(tmp_path, capsys):
+    path, fork, page = (tmp_path / name for name in ("a.jsonl", "fork.jsonl", "a.html"))
+    asyncio.run(write_sub_run(path))
+    outer, inner = read_runs(path)
+    assert llm_stages("export", path, "--to", "atif") == 0
+    assert json.loads(capsys.readouterr().out)["trajectory_id"] == outer.id
+    assert llm_stages("export", path, "--to", "atif", "--run", inner.id) == 0
+    assert json.loads(capsys.readouterr().out)["trajectory_id"] == inner.id
+    assert llm_stages("diff", path, path) == 0
+    assert capsys.readouterr().out == "identical.\n"
+    options = ("--from", "2", "-o", fork, "--model", "offline:teacher")
+    assert llm_stages("replay", path, *options) == 0
+    assert read_run(fork).parent.run == outer.id
+    assert llm_stages("inspect", path, "-o", page) == 0
+    assert '"newest":0' in page.read_text()
+
+
+def test_a_dialect_of_a_program_is_replayed_in_python(tmp_path, capsys):
+    class Own(NativeDialect):
+        pass
+
+    path = tmp_path / "run.jsonl"
+    model = Gateway("openai:m", transport=ScriptedModel(["Fine."]))
+    ask_sync("Ask.", model=model, dialect=Own(), trace=RunFile(path))
+    assert llm_stages("replay", path) == 1
+    assert capsys.readouterr().err == (
+        "Error: The run used the dialect 'Own' of its program, so only Python code with this class "
+        "can replay it: replay(run, Own()). The command knows the dialects of stage 3 only.\n"
+    )

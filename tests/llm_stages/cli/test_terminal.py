@@ -9,7 +9,7 @@ import pytest
 from llm_stages.cli.live import LiveOutput, approver
 from llm_stages.cli.terminal import Terminal
 from stage0_gateway import ToolCall
-from stage3_tools import ApprovalRequest, Approve, ToolCalled
+from stage3_tools import ApprovalRequest, Approve, ReplyText, ToolCalled
 from tests.tables import for_each
 
 HARMLESS = ["日本語", "مرحبا", "👩‍💻", "a\tb\nc", "e\u0301", "\u00a0"]
@@ -68,3 +68,15 @@ def test_the_approver_shows_a_call_unless_the_last_line_shows_all_of_it(
             capsys.readouterr()
         assert approve(request) == Approve()
         assert (full in capsys.readouterr().err) is not shown
+
+
+def test_the_runs_that_tools_make_are_not_shown(capsys):
+    live, own = LiveOutput(Terminal()), {"turn": 1, "run_id": "outer"}
+    inner = {"turn": 1, "run_id": "inner", "parent_run_id": "outer", "parent_call_id": "c"}
+    live.on_event(ToolCalled(**own, call=ToolCall("c", "research", "{}")))
+    live.on_event(ReplyText(**inner, text="Cats sleep.", delta="Cats sleep."))
+    live.on_event(ToolCalled(**inner, call=ToolCall("d", "look", "{}")))
+    live.on_event(ReplyText(**own, text="They", delta="They"))
+    live.finish("They sleep.")
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("They sleep.\n", "→ research {}\n")

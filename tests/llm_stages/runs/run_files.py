@@ -7,6 +7,9 @@ from zlib import crc32
 
 from jsonschema_rs import Draft202012Validator
 
+from llm_stages import Gateway, RunFile, ScriptedModel, Tool, ToolContext, ask
+from tests.stage3_tools.conversation import answer, call
+
 _DEFINITIONS = json.loads((files("llm_stages") / "runs" / "run.schema.json").read_text())["$defs"]
 _LINES = {
     kind.removesuffix("_line"): Draft202012Validator({**schema, "$defs": _DEFINITIONS})
@@ -73,3 +76,15 @@ def forge(path, lines):
         written += content + text[:-1] + b',"check":%d}\n' % check
         content = b""
     path.write_bytes(written)
+
+
+async def write_sub_run(path):
+    """Write a run whose tool `research` makes a run of its own."""
+    inner = Gateway("openai:m", transport=ScriptedModel([answer("Cats sleep.")]))
+    outer = Gateway("openai:m", transport=ScriptedModel([call("research"), answer("Fine.")]))
+
+    async def research(arguments, context: ToolContext):
+        return (await ask("What do cats do?", model=inner, **context.sub_run)).reply
+
+    tools = [Tool("research", execute=research, effect="read")]
+    await ask("Ask.", model=outer, tools=tools, trace=RunFile(path))

@@ -7,7 +7,7 @@ import pytest
 from llm_stages import Run, RunFile, RunFileError, RunParent, read_run, read_runs
 from stage0_gateway import Message
 from stage3_tools import Tool
-from tests.llm_stages.runs.run_files import lines_of
+from tests.llm_stages.runs.run_files import lines_of, write_sub_run
 from tests.stage3_tools.conversation import answer, call
 from tests.tables import for_each
 
@@ -173,3 +173,13 @@ async def test_a_line_can_be_read_by_any_json_parser(written, run_file):
     assert types[0] == "run"
     assert types[-1] == "end"
     assert {*types} == {"run", "message", "tools", "request", "reply", "result", "end"}
+
+
+async def test_the_newest_run_is_not_one_that_a_tool_made(tmp_path):
+    path = tmp_path / "run.jsonl"
+    await write_sub_run(path)
+    outer, inner = read_runs(path)
+    assert (read_run(path), read_run(path, inner.id)) == (outer, inner)
+    assert (outer.end.reply, inner.end.reply) == ("Fine.", "Cats sleep.")
+    await write_sub_run(path)
+    assert read_run(path) == read_runs(path)[2]

@@ -1,5 +1,6 @@
 """A run file is appended to, survives a killed program, and contains no secrets."""
 
+import gc
 import os
 import stat
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from llm_stages import RunFile, RunFileError, read_run, read_runs
+from llm_stages.runs.writer import RunWriter
 from stage0_gateway import AuthenticationFailed, Gateway, Message, ScriptedModel
 from stage3_tools import Tool, ToolLoopDeps, run_tool_loop
 from tests.llm_stages.runs.run_files import lines_of
@@ -155,6 +157,18 @@ async def test_a_closed_file_is_opened_again(run_file):
     await ask(gateway(answer()), run_file)
     assert len(read_runs(run_file.path)) == 2
     assert repr(run_file) == f"RunFile({str(run_file.path)!r})"
+
+
+async def test_a_file_keeps_few_of_the_failed_runs_that_a_runner_may_continue(run_file):
+    async def fail(messages, **options):
+        raise ConnectionError("away")
+
+    for _ in range(70):
+        with pytest.raises(ConnectionError):
+            await ask(None, run_file, chat=fail)
+    writers = [each for each in gc.get_objects() if isinstance(each, RunWriter)]
+    assert len([each for each in writers if each.append.__self__ is run_file]) == 64
+    assert [run.status for run in read_runs(run_file.path)] == ["error"] * 70
 
 
 async def test_messages_are_written_once_for_all_runs_of_a_file(run_file):
