@@ -24,7 +24,6 @@ runner that continues after an error emits further events, and `loop_end` again.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from functools import cached_property
 from operator import attrgetter
 from typing import Any, ClassVar, Literal
 
@@ -163,18 +162,18 @@ class RequestSent(_Event):
     selection: Selection | None = field(repr=False, compare=False)
     previous: tuple[Selection | None, tuple[Message, ...]] = field(repr=False, compare=False)
 
-    @cached_property
+    @property
     def conversation(self) -> tuple[Message, ...]:
         """The messages of the conversation from which the request was rendered."""
         chosen = () if self.selection is None else self.selection.chosen
         return tuple(map(attrgetter("message"), chosen))
 
-    @cached_property
+    @property
     def dropped(self) -> tuple[tuple[Message, str], ...]:
         """The messages that this request leaves out for the first time, with reasons.
 
         A message has the form in which the previous request contained it. The first request of a
-        run lists the newest ones only. Computed at the first access.
+        run lists the newest ones only. Computed at each access.
         """
         before, sent = self.previous
         if self.selection is None or not (dropped := newly_dropped(self.selection, before)):

@@ -59,7 +59,7 @@ class Encoder:
             text = to_json(value, inf_nan_mode="strings", bytes_mode="base64", fallback=_type_name)
         except (ValueError, RecursionError):
             text = _unusual(value)
-        if self._may_be_escaped or self._find_beginning(text):
+        if self._hidden and (self._may_be_escaped or self._find_beginning(text)):
             return _unusual(_redacted(json.loads(text), self._hidden))
         return text
 

@@ -75,21 +75,28 @@ class RunFile:
                 changed.
             OSError: The first event: the file cannot be opened.
         """
-        run_id = event.run_id
+        writer = self._writers.get(event.run_id) or self._begin(event)
+        if writer is not None:
+            writer.write(event)
+        if isinstance(event, LoopEnded):
+            self._end(event)
+
+    def _begin(self, event: LoopEvent) -> RunWriter | None:
+        """The writer of a run that begins, or that a runner continues after a failure."""
+        writer = self._failed.pop(event.run_id, None)
         if isinstance(event, RunStarted):
             self.open()
             writer = RunWriter(self._write, self._hashes, self._hidden, self._parent)
-            self._writers[run_id] = writer
-        elif run_id in self._failed:  # a runner continues the run
-            self._writers[run_id] = self._failed.pop(run_id)
-        if run_id in self._writers:
-            self._writers[run_id](event)
-            if isinstance(event, LoopEnded):
-                ended = self._writers.pop(run_id)
-                if event.result is None:
-                    self._failed[run_id] = ended
-                if len(self._failed) > _MAX_FAILED:
-                    del self._failed[next(iter(self._failed))]
+        if writer is not None:
+            self._writers[event.run_id] = writer
+        return writer
+
+    def _end(self, event: LoopEnded) -> None:
+        ended = self._writers.pop(event.run_id, None)
+        if ended is not None and event.result is None:
+            self._failed[event.run_id] = ended
+        if len(self._failed) > _MAX_FAILED:
+            del self._failed[next(iter(self._failed))]
 
     def _write(self, line: bytes) -> None:
         """Append a line. After a failure, nothing more is written."""

@@ -60,7 +60,7 @@ class RunWriter:
     _decided: set[str] = field(default_factory=set)  # the ids of the calls of the newest decision
     _arguments: dict[str, str] = field(default_factory=dict)  # of all calls, by id
 
-    def __call__(self, event: stage3.LoopEvent) -> None:
+    def write(self, event: stage3.LoopEvent) -> None:
         """Write an event of the run. The first one is `run_start`."""
         if write := getattr(self, f"_on_{event.name}", None):
             write(event)
@@ -114,9 +114,8 @@ class RunWriter:
         self._sent, self._stored = messages, stored
         if event.dialect is not self._dialect:
             fields["dialect"] = self._describe(event.dialect)
-        if event.dropped:
-            dropped = [(self._add_message(message), reason) for message, reason in event.dropped]
-            fields["dropped"] = dropped
+        if dropped := event.dropped:
+            fields["dropped"] = [(self._add_message(each), reason) for each, reason in dropped]
         if event.tools != self._tools:
             self._tools = event.tools
             fields["tools"] = self._tools_hash = self._add(b"tools", [*map(_tool, self._tools)])

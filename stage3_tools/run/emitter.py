@@ -103,21 +103,21 @@ class EventEmitter:
         Raises:
             Exception: A listener raised now, or earlier where nothing may fail.
         """
-        if self.listeners and self.receivers(kind):
-            await self._deliver(self._event(kind, fields))
+        if self.listeners and (receivers := self.receivers(kind)):
+            await self._deliver(self._event(kind, fields), receivers)
         if self._error is not None:
             error, self._error = self._error, None
             raise error
 
     async def emit_safely(self, kind: type[LoopEvent], **fields: Any) -> None:
         """Pass an event to all listeners; the next `emit` raises what one of them raised."""
-        if self.listeners and self.receivers(kind):
-            await self._deliver(self._event(kind, fields))
+        if self.listeners and (receivers := self.receivers(kind)):
+            await self._deliver(self._event(kind, fields), receivers)
 
     def emit_soon(self, kind: type[LoopEvent], **fields: Any) -> None:
         """Pass an event to all listeners without waiting for async ones."""
-        if self.listeners and self.receivers(kind) and not self.is_over:
-            self._deliver_soon(self._event(kind, fields))
+        if self.listeners and (receivers := self.receivers(kind)) and not self.is_over:
+            self._deliver_soon(self._event(kind, fields), receivers)
 
     def _event(self, kind: type[LoopEvent], fields: dict[str, Any]) -> LoopEvent:
         parent, now = self.parent, time.perf_counter()
@@ -125,7 +125,9 @@ class EventEmitter:
             self._started, self._loop = now, asyncio.get_running_loop()
         if parent is not None:
             fields |= {"parent_run_id": parent.run_id, "parent_call_id": parent.call_id}
-        return kind(turn=self.turn, run_id=self.run_id, at=now - self._started, **fields)
+        event = kind.__new__(kind)  # a frozen dataclass sets each field alone, which takes longer
+        vars(event).update(fields, turn=self.turn, run_id=self.run_id, at=now - self._started)
+        return event
 
     # ---- events of runs inside of tools
 
@@ -134,12 +136,13 @@ class EventEmitter:
 
         An exception of a listener ends both runs.
         """
-        if self.is_over or not self.listeners or self._loop is None:
+        receivers = self.receivers(type(event))
+        if self.is_over or not receivers or self._loop is None:
             return None
         if self._loop is asyncio.get_running_loop():
             if self._waits():
                 return self._forward(event)
-            self._deliver_soon(event)
+            self._deliver_soon(event, receivers)
             return None
         with suppress(RuntimeError):  # the event loop is closed
             there = asyncio.run_coroutine_threadsafe(self._forward(event), self._loop)
@@ -147,21 +150,21 @@ class EventEmitter:
         return None
 
     async def _forward(self, event: LoopEvent) -> None:
-        await self._deliver(event)
+        await self._deliver(event, self.receivers(type(event)))
         if self._error is not None:
             raise self._error
 
     # ---- calling listeners
 
-    async def _deliver(self, event: LoopEvent) -> None:
-        """Call all listeners; wait for the async ones unless the run was cancelled."""
+    async def _deliver(self, event: LoopEvent, receivers: tuple[Listener, ...]) -> None:
+        """Call these listeners; wait for the async ones unless the run was cancelled."""
         interruption: BaseException | None = None
         if self._finisher is not None and self._waits():
             try:
                 await asyncio.wait({self._finisher})
             except BaseException as error:
                 interruption = error
-        for listener in self.receivers(type(event)):
+        for listener in receivers:
             try:
                 returned = listener(event)
                 if returned is None or not inspect.isawaitable(returned):
@@ -177,8 +180,8 @@ class EventEmitter:
         if interruption is not None:
             raise interruption
 
-    def _deliver_soon(self, event: LoopEvent) -> None:
-        for listener in self.receivers(type(event)):
+    def _deliver_soon(self, event: LoopEvent, receivers: tuple[Listener, ...]) -> None:
+        for listener in receivers:
             try:
                 returned = listener(event)
             except Exception as error:
