@@ -7,7 +7,7 @@ Modules:
     cache          results of read tools
     settings       the settings of calls
     results        results of calls that failed or were interrupted
-    retries        repeat failed attempts of tools that allow it
+    retries        which failed attempts are repeated
     invocation     call a tool's function once: thread, time limit, cancellation
     one_call       `PendingCall`: look up, parse, validate, approve, run, review
     several_calls  the calls of one reply, at the same time

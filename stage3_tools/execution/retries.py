@@ -1,4 +1,4 @@
-"""Retry failed attempts of tools whose effect is "read" or "idempotent".
+"""Which failed attempts are repeated: those of tools whose effect is "read" or "idempotent".
 
 The error decides whether it is retryable. The number of retries is set by the tool, else by the
 error, else by the kind of failure. The wait is set by the error, else by the tool, else by the
