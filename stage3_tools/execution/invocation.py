@@ -121,6 +121,8 @@ async def _run(
         return None, _runtime_error(error)
     except BaseException as error:
         return None, error
+    finally:
+        del on_start  # the function's frame refers to this one, which must not refer to the call
 
 
 def _runtime_error(error: BaseException) -> RuntimeError:
@@ -165,7 +167,7 @@ async def run_in_thread(
         return value
     finally:
         # The traceback of the error refers to this frame, which must not refer back to it.
-        del inputs, outcome, error
+        del inputs, outcome, error, on_start
 
 
 def _call(
@@ -188,7 +190,7 @@ def _call(
     with suppress(RuntimeError):  # the event loop is closed
         outcome.get_loop().call_soon_threadsafe(_settle, outcome, value, error)
     # The traceback of the error refers to this frame, which must not refer back to it.
-    del outcome, error
+    del outcome, error, on_start
 
 
 def _settle(outcome: "asyncio.Future[Any]", value: Any, error: BaseException | None) -> None:

@@ -42,11 +42,10 @@ async def run_calls(
 ) -> tuple[ToolCall, ...]:
     """Run calls of the newest message, and append their results to the history and the records.
 
-    Each call has a unique id. `since` is the number of records in the journal before any of the
-    calls was started. `decision` holds the fields of the event to report first, if no other run has
-    reported it. `known` holds results that exist already, by call id, and `messages` their stored
-    messages with the ids of their variables. With a `skip_reason`, a sentence for the model, no
-    call is run.
+    `since` is the number of records in the journal before any of the calls was started. `decision`
+    holds the fields of the event to report first, if no other run has reported it. `known` holds
+    results that exist already, by call id, and `messages` their stored messages with the ids of
+    their variables. With a `skip_reason`, a sentence for the model, no call is run.
 
     Returns:
         The calls that wait for approval. If there are any, no tool was run.

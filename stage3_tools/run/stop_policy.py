@@ -93,8 +93,7 @@ class StopPolicy:
         if ending is None and self.requests_used_up:
             ending = Ending("limit", None, self._request_limit)
         if self._limit is not None:
-            typed = self.run.typed is not None
-            return ending and _without_tools(self._limit, ending, typed=typed)
+            return ending and _without_tools(self._limit, ending, self.run)
         if ending is None and isinstance(turn.interpretation, ToolCalls):
             self._limit = self._tool_limit()
             if self._limit is not None:
@@ -159,9 +158,9 @@ def _invalid_reason(attempts: int, feedback: str) -> str:
     return f"The model gave no valid reply in {attempts} attempts. The last feedback: {feedback}"
 
 
-def _without_tools(limit: Ending, ending: Ending, *, typed: bool) -> Ending:
+def _without_tools(limit: Ending, ending: Ending, run: RunState) -> Ending:
     """The ending of a run after its final request, in which tools could not be called."""
-    if typed and ending.status == "parse_failed":
+    if run.typed is not None and ending.status == "parse_failed":
         return ending
     if ending.reply:
         return Ending(limit.status, ending.reply, limit.reason, output=ending.output)
