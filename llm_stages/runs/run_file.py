@@ -78,8 +78,12 @@ class RunFile:
         writer = self._writers.get(event.run_id) or self._begin(event)
         if writer is not None:
             writer.write(event)
-        if isinstance(event, LoopEnded):
-            self._end(event)
+        if writer is not None and isinstance(event, LoopEnded):
+            del self._writers[event.run_id]
+            if event.result is None:
+                self._failed[event.run_id] = writer
+            if len(self._failed) > _MAX_FAILED:
+                del self._failed[next(iter(self._failed))]
 
     def _begin(self, event: LoopEvent) -> RunWriter | None:
         """The writer of a run that begins, or that a runner continues after a failure."""
@@ -90,13 +94,6 @@ class RunFile:
         if writer is not None:
             self._writers[event.run_id] = writer
         return writer
-
-    def _end(self, event: LoopEnded) -> None:
-        ended = self._writers.pop(event.run_id, None)
-        if ended is not None and event.result is None:
-            self._failed[event.run_id] = ended
-        if len(self._failed) > _MAX_FAILED:
-            del self._failed[next(iter(self._failed))]
 
     def _write(self, line: bytes) -> None:
         """Append a line. After a failure, nothing more is written."""

@@ -67,7 +67,7 @@ class EventEmitter:
     _receivers: dict[type[LoopEvent], tuple[Listener, ...]] = field(default_factory=dict)
     _failed: list[Listener] = field(default_factory=list)
     _error: Exception | None = None  # of a listener; the next `emit` raises it
-    _started: float = 0.0
+    _started: float = field(default_factory=time.perf_counter)
     _loop: asyncio.AbstractEventLoop | None = None
     _unfinished: deque[tuple[Listener, Awaitable[Any]]] = field(default_factory=deque)
     _finisher: asyncio.Task[None] | None = None  # awaits the unfinished async listeners
@@ -97,6 +97,10 @@ class EventEmitter:
 
     # ---- events of this run
 
+    def begin(self) -> None:
+        """Count the seconds of `at` from now on; called before `run_start` is emitted."""
+        self._started, self._loop = time.perf_counter(), asyncio.get_running_loop()
+
     async def emit(self, kind: type[LoopEvent], **fields: Any) -> None:
         """Pass an event, a class with its own fields, to all listeners.
 
@@ -120,13 +124,12 @@ class EventEmitter:
             self._deliver_soon(self._event(kind, fields), receivers)
 
     def _event(self, kind: type[LoopEvent], fields: dict[str, Any]) -> LoopEvent:
-        parent, now = self.parent, time.perf_counter()
-        if kind is RunStarted:
-            self._started, self._loop = now, asyncio.get_running_loop()
+        parent = self.parent
+        at = 0.0 if kind is RunStarted else time.perf_counter() - self._started
         if parent is not None:
             fields |= {"parent_run_id": parent.run_id, "parent_call_id": parent.call_id}
         event = kind.__new__(kind)  # a frozen dataclass sets each field alone, which takes longer
-        vars(event).update(fields, turn=self.turn, run_id=self.run_id, at=now - self._started)
+        vars(event).update(fields, turn=self.turn, run_id=self.run_id, at=at)
         return event
 
     # ---- events of runs inside of tools

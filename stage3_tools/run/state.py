@@ -258,6 +258,7 @@ class RunState:
         if self._has_started:
             return
         self._has_started = True
+        self.events.begin()
         gateway = self.deps.gateway
         await self.events.emit(
             RunStarted,

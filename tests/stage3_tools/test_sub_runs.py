@@ -105,6 +105,23 @@ async def test_the_events_of_an_inner_run_name_its_parent_and_reach_its_listener
     assert inner[0].at == 0.0
 
 
+async def test_a_listener_that_ignores_the_start_receives_inner_events_and_seconds_since_the_start():
+    class Listener:
+        ignores = frozenset({"run_start"})
+
+        def __init__(self):
+            self.events = []
+
+        def __call__(self, event):
+            self.events.append(event)
+
+    listener = Listener()
+    await Nested([asks(CALL), reply()], [reply()])(on_event=listener)
+    inner = [event for event in listener.events if event.parent_run_id]
+    assert [event.name for event in inner][:2] == ["turn_start", "request"]
+    assert all(0 < event.at < 60 for event in listener.events)
+
+
 async def test_the_listeners_of_an_inner_run_are_called_before_those_of_its_parent():
     order = []
     nested = Nested(

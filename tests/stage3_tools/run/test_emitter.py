@@ -69,6 +69,7 @@ async def test_listeners_are_called_in_the_order_given_one_after_another():
 async def test_an_event_carries_the_turn_the_run_and_the_seconds_since_the_start():
     received = []
     events = emitter(received.append)
+    events.begin()
     await events.emit(RunStarted, **started())
     events.turn = 2
     await events.emit(TurnEnded, usage=None)
