@@ -21,8 +21,9 @@ _WORDS = (
 )
 _HARMONY = r"(?:<\|start\|>assistant)?<\|channel\|>analysis(?: to=[\w.]{1,60})?<\|message\|>"
 _HARMONY_END = "<|end|>"
+_SQUARE = r"\[/?THINK\]"
 TAG = (
-    rf"</?{_WORDS}\s?>|\[/?THINK\]|◁/?think▷|<\|(?:START|END)_THINKING\|>"
+    rf"</?{_WORDS}\s?>|{_SQUARE}|◁/?think▷|<\|(?:START|END)_THINKING\|>"
     rf"|<\|(?:begin|end)_of_thought\|>|<\|channel>(?:thought\b)?|<channel\|>"
     rf"|{_HARMONY}|{re.escape(_HARMONY_END)}"
 )
@@ -45,6 +46,7 @@ _IN_THOUGHTS = re.compile(
     rf"(?P<tag>{TAG})|{_BRACKETS}|{_STRING_IN_LINE}", re.IGNORECASE | re.DOTALL
 )
 _ANY_TAG = re.compile(TAG, re.IGNORECASE)
+_SQUARE_TAG = re.compile(_SQUARE, re.IGNORECASE)
 _QUOTATION = re.compile(r"[ \t]*+(?:[>|#]|<!--|//|/\*)")
 _LONGEST_INDENT = 1000  # characters, so that the scan of a line with many values stays linear
 
@@ -96,8 +98,8 @@ def thinking_tags(text: str, *, opened: bool = False) -> list[ThinkingTag]:
     invalid and the ends of its strings are uncertain. Behind a block, a closing tag without an
     opening one is ordinary text.
     """
-    has_bracket = "<" in text or "[" in text or "◁" in text  # much faster than the pattern
-    if not (has_bracket and _ANY_TAG.search(text)):
+    may_have_tag = "<" in text or "◁" in text or _SQUARE_TAG.search(text)  # faster than all tags
+    if not (may_have_tag and _ANY_TAG.search(text)):
         return []
     first = _first_closing_tag(text) if opened else None
     return _Scanner(text).tags() if first is None else [first, *_Scanner(text, first.end).tags()]
