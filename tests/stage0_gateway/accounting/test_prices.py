@@ -332,7 +332,7 @@ def test_implausible_usage_is_not_passed_to_the_library(wire, reported):
 
 
 def test_the_library_starts_no_background_thread(library):
-    before = threading.enumerate()
+    before = {*threading.enumerate()}  # some of them may end meanwhile: other tests started them
     library.cost("openai", "gpt-4o-mini", "openai", THOUSAND)  # a connection would fail every test
     GenaiPrices().cost("openai", "gpt-of-next-year", "openai", THOUSAND)
-    assert threading.enumerate() == before
+    assert {*threading.enumerate()} <= before
