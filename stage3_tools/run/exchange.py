@@ -1,12 +1,13 @@
 """Report one request and its reply to the listeners of a run.
 
     report_request   the request, which is sent next
+    report_stream    the stream in which the reply arrives
     read_stream      a streamed reply, and its words while they arrive
     report_reply     the complete reply; its words, if it was not streamed
     report_failure   the request has no reply
 
 The dialect states which part of an unfinished reply is meant for people. With an `output_type`,
-that part is JSON, and the partial value is reported. Used by `turn.py`, if there are listeners.
+that part is JSON, and the partial value is reported. Used by `turn.py`.
 """
 
 import time
@@ -126,8 +127,9 @@ class _Words:
         if len(self._text) >= self._next:
             visible = visible_text(self._run.dialect, self._text)
             # Each look at the text takes time in proportion to its length, so the distances grow
-            # with it. A dialect that shows the whole text does not look.
-            distance = 0 if visible == self._text else max(_FEWEST, len(self._text) // _PART)
+            # with it. A dialect that shows the whole text does not look, and a value is parsed.
+            is_plain = self._run.typed is None and visible == self._text
+            distance = 0 if is_plain else max(_FEWEST, len(self._text) // _PART)
             self._next = len(self._text) + distance
             if fields := self._new_words(visible):
                 await self._run.events.emit(ReplyText, **fields)

@@ -227,6 +227,16 @@ async def test_a_long_streamed_reply_is_examined_in_proportion_to_its_length(len
     assert dialect.examined < 20 * length
 
 
+@pytest.mark.parametrize("length", [2_000, pytest.param(40_000, marks=pytest.mark.long)])
+@for_each("name", DIALECTS)
+async def test_a_long_partial_value_is_reported_in_proportion_to_its_length(name, length):
+    text = json.dumps({"city": "x" * length, "temp": 22})
+    reply = text if name == "native" else f'{{"tool": null, "reply": {text}}}'
+    asked = Asked(reply, streamed=True, piece=4)
+    await asked(DIALECTS[name](), output_type=Weather)
+    assert sum(len(event.text) for event in asked.named("reply_text")) < 20 * length
+
+
 # ---- a request without a reply
 
 
