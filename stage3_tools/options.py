@@ -283,17 +283,12 @@ class ToolLoopOptions:
         listeners = (on_event,) if callable(on_event) else tuple(on_event)
         for name, value in (("stop", stop), ("tool_choice", choice), ("on_event", listeners)):
             object.__setattr__(self, name, value)  # the dataclass is frozen
-        for listener in self.listeners:
+        for listener in listeners:
             check_arguments({"on_event": listener}, _ACCEPTED_LISTENER)
-
-    @property
-    def listeners(self) -> tuple[Listener, ...]:
-        """`on_event`, with the type that it has after the conversion."""
-        return cast("tuple[Listener, ...]", self.on_event)
 
     def with_listener(self, listener: Listener) -> Self:
         """The same options with one more listener, which is called last."""
-        return replace(self, on_event=(*self.listeners, listener))
+        return replace(self, on_event=(*cast("Sequence[Listener]", self.on_event), listener))
 
 
 _ACCEPTED_LISTENER = {"on_event": Accepted("__call__", "functions of one event", required=True)}

@@ -76,9 +76,10 @@ class RunFile:
             OSError: The first event: the file cannot be opened.
         """
         writer = self._writers.get(event.run_id) or self._begin(event)
-        if writer is not None:
-            writer.write(event)
-        if writer is not None and isinstance(event, LoopEnded):
+        if writer is None:
+            return
+        writer.write(event)
+        if isinstance(event, LoopEnded):
             del self._writers[event.run_id]
             if event.result is None:
                 self._failed[event.run_id] = writer
