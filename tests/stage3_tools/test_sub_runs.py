@@ -1,6 +1,7 @@
 """Runs inside of tools: their parent, their limits, their abort and their events."""
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
@@ -120,6 +121,32 @@ async def test_a_listener_that_ignores_the_start_receives_inner_events_and_secon
     inner = [event for event in listener.events if event.parent_run_id]
     assert [event.name for event in inner][:2] == ["turn_start", "request"]
     assert all(0 < event.at < 60 for event in listener.events)
+
+
+@for_each("last", [reply(), ConnectionError("away")])
+async def test_the_events_of_a_run_that_outlives_the_outer_run_are_dropped(last):
+    events, left, is_over = [], [], asyncio.Event()
+
+    async def research(arguments, context):
+        async def ask_later(sub_run):
+            await is_over.wait()
+            deps = ToolLoopDeps(Model(reply()))
+            session = await deps.context_engine.create_session()
+            return await run_tool_loop(deps, session, "cats", dialect=NATIVE, **sub_run)
+
+        left.append(asyncio.create_task(ask_later(context.sub_run)))
+        return "started"
+
+    deps = ToolLoopDeps(
+        Model(asks(CALL), last), tool_registry=[Tool("research", "", None, research)]
+    )
+    session = await deps.context_engine.create_session()
+    with suppress(ConnectionError):
+        await run_tool_loop(deps, session, "Go.", dialect=NATIVE, on_event=events.append)
+    is_over.set()
+    assert (await left[0]).status == "completed"
+    assert events[-1].name == "loop_end"
+    assert {event.run_id for event in events} == {events[0].run_id}
 
 
 async def test_the_listeners_of_an_inner_run_are_called_before_those_of_its_parent():
